@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 import yaml
 
 from fleetplan.fleet.document.document import Entry, Node, Scalar, SourcePlace
+from fleetplan.fleet.document.number_hints import point_between_thousands
 from fleetplan.fleet.document.plain import LOADER
 from fleetplan.fleet.errors import Issue
 from fleetplan.fleet.printable import steering_character
@@ -139,7 +140,9 @@ class _Composer:
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
-            node = Node(self._scalar(event, place), place)
+            value = self._scalar(event, place)
+            grouped = isinstance(value, float) and point_between_thousands(event.value)
+            node = Node(value, place, written=event.value if grouped else "")
         elif isinstance(event, yaml.SequenceStartEvent):
             node = Node.of_items(self._children(depth), place)
         else:

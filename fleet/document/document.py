@@ -51,11 +51,14 @@ class Node:
         Place of its start.
     size : int
         Number of nodes of the tree with all aliases expanded.
+    written : str
+        Text of a number whose point may be meant as a thousands separator, such as 900.000; else empty.
     """
 
     value: Scalar | tuple[Node, ...] | Mapping[str, Entry]
     place: SourcePlace
     size: int = field(default=1, compare=False)
+    written: str = field(default="", compare=False)
 
     @classmethod
     def of_items(cls, items: Iterable[Node], place: SourcePlace) -> Node:

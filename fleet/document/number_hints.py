@@ -19,6 +19,7 @@ _WITH_UNIT: Final = re.compile(r"[^\w\s-]?\s?-?\d+(\.\d+)?\s?[^\d\s,]+|[^\w\s-]\
 
 _DECIMAL_COMMA: Final = re.compile(r"\d+,(\d{1,2}|\d{4,})|\d{1,3}(\.\d{3})+,\d+")
 _POINTS: Final = re.compile(r"\d{1,3}(\.\d{3}){2,}")
+_POINT: Final = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
 
 
 def decimal_comma(text: str) -> bool:
@@ -29,6 +30,11 @@ def decimal_comma(text: str) -> bool:
 def points_between_thousands(text: str) -> bool:
     """Return whether a number has several points, which then separate thousands."""
     return _POINTS.fullmatch(text) is not None
+
+
+def point_between_thousands(text: str) -> bool:
+    """Return whether a number has one point before three digits, which may separate thousands."""
+    return _POINT.fullmatch(text) is not None
 
 
 def number_hint(given: str) -> str:

@@ -84,7 +84,7 @@ def _relocated(node: Node, place: SourcePlace) -> Node:
         return Node.of_entries(entries, place)
     if isinstance(node.value, tuple):
         return Node.of_items((_relocated(item, place) for item in node.value), place)
-    return Node(node.value, place)
+    return Node(node.value, place, written=node.written)
 
 
 class _SourceReader:

@@ -40,6 +40,12 @@ class Hardware:
     part: str | None = None
 
     @property
+    def power_cap_w(self) -> float | None:
+        """Power cap of a card, which is then its board power; None without a cap. [W]"""
+        capped = self.accelerator is not None and self.accelerator.installed_w is not None
+        return self.accelerator.tdp_w if self.accelerator is not None and capped else None
+
+    @property
     def installed_w_per_accelerator(self) -> float | None:
         """Power for hosting and energy costs, which ignores a cap; None if unknown.
 

@@ -38,6 +38,7 @@ from fleetplan.fleet.resolve.supply.hardware import resolve_hardware
 from fleetplan.fleet.resolve.supply.offers import resolve_offers
 from fleetplan.fleet.resolve.supply.pools import DEFAULT_REGION, resolve_pools, resolve_regions
 from fleetplan.fleet.resolve.supply.prices import PriceBook
+from fleetplan.fleet.resolve.thousands import warn_of_thousands
 from fleetplan.fleet.schema import FleetSpec, Parsed, parse
 from fleetplan.fleet.schema.fleet import ServiceSpec
 from fleetplan.fleet.tables import once_per_table
@@ -79,6 +80,7 @@ def build_fleet(document: Document) -> Fleet:
         # Without the periods, what names them is wrong as well, and its nearest match is none.
         raise InputError(_in_order([*parsed.issues, *context.issues]))
     _extend(context, spec)
+    warn_of_thousands(context)
     fleet = _resolve(context, parsed, with_catalogue_names(context, spec))
     issues = [*parsed.issues, *(issue for issue in context.issues if not _follows(issue, parsed.issues))]
     if issues:

@@ -60,6 +60,7 @@ def state_inputs(
                 accelerators_per_host=hardware.accelerators_per_host,
                 vendor=None if hardware.accelerator is None else hardware.accelerator.vendor,
                 part=hardware.part,
+                power_cap_w=hardware.power_cap_w,
             )
             for hardware in problem.hardware.values()
         ),

@@ -31,7 +31,7 @@ from fleetplan.planner.plan.rows import (
     Unmet,
 )
 
-FORMAT_VERSION: Final = "1.8"
+FORMAT_VERSION: Final = "1.9"
 """Format version. Minor versions add fields; a reader ignores unknown ones."""
 
 UNMET_ROUNDING_SHARE: Final = 1 / 55_440

@@ -120,6 +120,8 @@ class HardwareInput(InputRecord):
     """None for hardware that only engine tables know."""
     part: str | None = None
     """Part in the catalogue, in hosts of any size; None for hardware with its own figures."""
+    power_cap_w: float | None = None
+    """Power cap of a card; None without a cap, and in plans of older versions. [W]"""
 
 
 class LaunchInput(InputRecord):

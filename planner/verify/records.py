@@ -18,6 +18,9 @@ FORMATS_WITHOUT_MODEL_UNMET: Final = ("1.0", "1.1", "1.2", "1.3", "1.4")
 FORMATS_WITHOUT_PARTS: Final = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
 """Formats of plan.json without the parts of hardware and the batches of classes."""
 
+FORMATS_WITHOUT_POWER_CAPS: Final = (*FORMATS_WITHOUT_PARTS, "1.7", "1.8")
+"""Formats of plan.json without the power caps of hardware."""
+
 FORMATS_WITHOUT_PERIOD_DATES: Final = ("1.0", "1.1", "1.2", "1.3")
 """Formats of plan.json without the dates of periods."""
 

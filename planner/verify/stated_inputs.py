@@ -29,6 +29,7 @@ from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.records import (
     FORMATS_WITHOUT_PARTS,
     FORMATS_WITHOUT_PERIOD_DATES,
+    FORMATS_WITHOUT_POWER_CAPS,
     compared,
 )
 from fleetplan.planner.verify.rounding import SHARE_FLOOR, UNMET_RATIO, differs
@@ -89,6 +90,7 @@ def _stated_inputs(check: PlanCheck) -> Iterator[Violation]:
             accelerators_per_host=each.accelerators_per_host,
             vendor=None if each.accelerator is None else each.accelerator.vendor,
             part=None if check.plan.format_version in FORMATS_WITHOUT_PARTS else each.part,
+            power_cap_w=None if check.plan.format_version in FORMATS_WITHOUT_POWER_CAPS else each.power_cap_w,
         )
         for each in fleet.hardware.values()
     ]

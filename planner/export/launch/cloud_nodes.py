@@ -14,6 +14,7 @@ from fleetplan.fleet.figures import counted
 from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools
+from fleetplan.planner.export.launch.technique_notes import power_cap_note
 from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.export.launch.tpu_slices import PoolSlices, TpuSlice, node_labels, pool_slices
 from fleetplan.planner.plan import Plan
@@ -237,6 +238,10 @@ def _by_region(
             others = [machine.name for machine in types[1:]]
             stated_of[pool.region].append(stated + (f"; also {', '.join(others)}" if others else ""))
             stated_of[pool.region] += written[1]
+            if pool.power_cap_w is not None:
+                stated_of[pool.region].append(
+                    f"{pool.label}: {power_cap_note(pool.vendor, pool.power_cap_w)}"
+                )
     title = f"{tool}: {{}}, {period or plan.periods[0]}"
     form = {"aws": "karpenter", "gcp": "gke"}[cloud]
     texts = {

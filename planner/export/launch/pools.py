@@ -31,6 +31,8 @@ class StandingPool:
         Kinds of offers that supply it: buy, rent, reserve, spot; empty for a pool of the fleet file.
     owned : bool
         Whether it is written off rather than rented.
+    power_cap_w : float or None
+        Power cap of a card; None without a cap. [W]
     """
 
     name: str
@@ -42,6 +44,7 @@ class StandingPool:
     accelerators_per_node: int
     kinds: frozenset[str]
     owned: bool
+    power_cap_w: float | None = None
 
     @property
     def nodes(self) -> int:
@@ -94,6 +97,7 @@ def standing_pools(plan: Plan, period: str | None) -> tuple[StandingPool, ...]:
                 accelerators_per_node=1 if kind is None else kind.accelerators_per_host,
                 kinds=frozenset(kinds[name]),
                 owned=name in owned,
+                power_cap_w=None if kind is None else kind.power_cap_w,
             )
         )
     return tuple(found)

@@ -31,6 +31,13 @@ EXPERT_OVERLAPS: Final[Mapping[tuple[str, str], str]] = {
 """What computes while tokens travel to experts. Sources: vllm 0.33.0, config/parallel.py; sglang 0.5.23,
 srt/arg_groups/field_order.py."""
 
+POWER_CAPS: Final[Mapping[str, str]] = {
+    "NVIDIA": "sudo nvidia-smi -pl {watts}",
+    "AMD": "sudo amd-smi set --gpu all --power-cap ppt0 {watts}",
+}
+"""Commands that cap the cards of a host until it restarts. Sources: nvidia-smi manual, --power-limit; AMD SMI
+changelog, power cap types of ROCm 7.2. Read in November 2026."""
+
 
 def technique_notes(deployment: LaunchedGroup, framework: str) -> Iterator[str]:
     """Yield a note on each technique of the service that the command leaves out.
@@ -42,7 +49,9 @@ def technique_notes(deployment: LaunchedGroup, framework: str) -> Iterator[str]:
     framework : str
         vllm, sglang or trtllm.
     """
-    service, phase = deployment.service, deployment.placement.phase
+    service, phase, cap_w = deployment.service, deployment.placement.phase, deployment.hardware.power_cap_w
+    if cap_w is not None:
+        yield power_cap_note(deployment.hardware.vendor, cap_w)
     tiers = {name: gib for name, gib in service.session_gib.items() if name != "hbm"}
     if tiers and phase != "decode":
         held = " and ".join(f"{figure(gib)} GiB of {name}" for name, gib in tiers.items())
@@ -58,6 +67,16 @@ def technique_notes(deployment: LaunchedGroup, framework: str) -> Iterator[str]:
     if service.expert_overlap != "none" and deployment.layout.ep > 1:
         option = _add(EXPERT_OVERLAPS.get((framework, service.expert_overlap)), framework)
         yield f"{service.expert_overlap} overlap of experts is planned: {option}"
+
+
+def power_cap_note(vendor: str | None, cap_w: float) -> str:
+    """Return a note on the power cap of a card in watts: no server and no node pool sets it."""
+    command = POWER_CAPS.get(vendor or "")
+    how = "set it" if command is None else command.format(watts=f"{cap_w:g}")
+    return (
+        f"cards are planned with a power cap of {cap_w:g} W, which nothing here sets: on each host {how}; "
+        "without it they draw more of the region's power than planned"
+    )
 
 
 def _add(option: str | None, framework: str) -> str:

@@ -23,6 +23,33 @@ def test_a_headroom_that_reads_like_a_percentage_is_warned_of(folder: Path) -> N
         assert [each.partition("headroom: ")[2] for each in warnings] == list(said)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "_per_host: 300000",
+            "_per_host: 300.000",
+            "300.000 is 300; write 300000 if the point parts thousands",
+        ),
+        (
+            "_per_host: 300000",
+            "_per_host: 250.500",
+            "250.500 is 250.5; write 250500 if the point parts thousands",
+        ),
+        ("power_kw: 4000", "power_kw: 4.000", "4.000 is 4; write 4000 if the point parts thousands"),
+        ("_per_host: 300000", "_per_host: 300000.00", ""),
+        ("_per_host: 300000", "_per_host: 310.25", ""),
+        ("_hour: 1.99", "_hour: 1.995", ""),
+        ("pue: 1.15", "pue: 1.125", ""),
+    ],
+)
+def test_a_point_that_may_part_thousands_is_warned_of(old: str, new: str, said: str, folder: Path) -> None:
+    """A price of 300.000, as half of Europe writes it, was $300 without a word."""
+    Path("fleet.yaml").write_text(FLEET.replace(old, new, 1), encoding="utf-8")
+    warnings = [each for each in load_fleet("fleet.yaml").warnings if "thousands" in each]
+    assert [each.partition(": ")[2] for each in warnings] == ([said] if said else [])
+
+
 def test_all_mistakes_of_a_file_come_at_once(folder: Path) -> None:
     text = FLEET
     for old, new in [

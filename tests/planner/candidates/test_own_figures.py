@@ -126,16 +126,18 @@ def test_a_cap_counts_for_the_power_of_a_region_alone(tmp_path: Path) -> None:
     # 350 of 700 W: three replicas fit where two did, and a request costs what it cost.
     base = {**case(1), "hardware": "H200-SXM", "model": "llama3-8b", "demand": 1}
     path = tmp_path / "fleet.yaml"
-    found = []
+    found, caps = [], []
     for figures in ("", "power_cap_w: 350"):
         path.write_text(FLEET.format(**(base | {"figures": figures})), encoding="utf-8")
         kind = load_fleet(str(path)).hardware["H200-SXM"]
+        caps.append(kind.power_cap_w)
         found.append(
             (kind.power_w_per_accelerator, kind.installed_w_per_accelerator, kind.idle_w_per_accelerator)
         )
     (full, installed, idle), (capped, same, idle_capped) = found
     assert (full, capped) == (1370, 1020)
     assert (installed, same, idle_capped) == (1370, 1370, idle)
+    assert caps == [None, 350]
 
 
 def test_the_catalogue_s_own_figures_give_the_same_plan(tmp_path: Path) -> None:

@@ -36,6 +36,16 @@ def test_karpenter_starts_what_is_rented_and_no_more_than_that() -> None:
         assert types["values"] == ["p5.48xlarge"]
 
 
+def test_power_caps_of_nodes_are_told() -> None:
+    whole = of_catalogue(plan())
+    assert whole.inputs is not None
+    *others, own = whole.inputs.hardware
+    capped = own.model_copy(update={"power_cap_w": 500.0})
+    inputs = whole.inputs.model_copy(update={"hardware": (*others, capped)})
+    texts, _ = karpenter_pools(whole.model_copy(update={"inputs": inputs}), "2027Q2")
+    assert all("nvidia-smi -pl 500" in text for text in texts.values())
+
+
 @pytest.mark.parametrize(
     ("kinds", "types"),
     [

@@ -115,6 +115,22 @@ def test_techniques_without_an_option_in_the_command_are_notes() -> None:
     assert not technique_said(with_service(each, session_gib={"hbm": 8.0}))
 
 
+@pytest.mark.parametrize(
+    ("vendor", "said"),
+    [
+        ("NVIDIA", "cap of 450 W, which nothing here sets: on each host sudo nvidia-smi -pl 450;"),
+        ("AMD", "on each host sudo amd-smi set --gpu all --power-cap ppt0 450;"),
+        ("Intel", "on each host set it;"),
+    ],
+)
+def test_a_power_cap_is_a_note_with_its_command(vendor: str, said: str) -> None:
+    """A capped part was started without a word about its cap."""
+    each = deployment()
+    assert "power cap" not in "\n".join(started(each).notes)
+    hardware = each.hardware.model_copy(update={"power_cap_w": 450.0, "vendor": vendor})
+    assert said in "\n".join(started(replace(each, hardware=hardware)).notes)
+
+
 def technique_said(each: LaunchedGroup) -> list[str]:
     return [note for note in started(each, "sglang").notes if "planned" in note]
 
