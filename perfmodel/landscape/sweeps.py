@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.machine import usable_cores
+from fleetplan.fleet.machine import result_of, usable_cores
 from fleetplan.perfmodel.landscape.blocks import evaluate_block
 from fleetplan.perfmodel.landscape.grid import Axes, GridBlock, GridPlace, Option
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
@@ -161,9 +161,9 @@ def _in_threads(
             for task in tasks:
                 waiting.append(pool.submit(_evaluated, space, task))
                 if len(waiting) > 2 * threads:
-                    yield waiting.popleft().result()
+                    yield result_of(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield result_of(waiting.popleft())
         finally:
             for future in waiting:
                 future.cancel()

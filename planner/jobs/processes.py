@@ -5,10 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final, TypeVar
 
+from fleetplan.fleet.machine import completed
 from fleetplan.planner.jobs.backend_errors import BackendLostError
 
 ATTEMPTS: Final = 3
@@ -82,7 +83,7 @@ class Processes(ProcessPool):
     ) -> Iterator[tuple[int, _ResultT]]:
         futures = {self.executor.submit(function, argument): number for number, argument in arguments.items()}
         try:
-            for future in as_completed(futures):
+            for future in completed(futures):
                 yield futures[future], future.result()
         finally:
             if not all(future.done() for future in futures):

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-POLL_S = 0.2
-"""How often the main thread wakes to receive signals. [s]"""
+from fleetplan.fleet.machine import heard_interrupts, wait_until
 
 Result = TypeVar("Result")
 
@@ -87,25 +85,14 @@ def run_interruptibly(
     """
     stop = Stop()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="search") as pool:
-        future: Future[Result] | None = None
-        try:
-            # Inside `try`: the signal may arrive as soon as the thread runs, and the pool waits for its end.
+        with heard_interrupts() as heard:
             future = pool.submit(work, stop)
-            _wait(future)
-        except KeyboardInterrupt:
-            stop.request()
-            if future is None:
-                raise
-            if keep_best:
-                on_stop()
-            _wait(future)
-        result = future.result()
-    if stop.requested and not keep_best:
-        raise KeyboardInterrupt
-    return result
-
-
-def _wait(future: Future[Result]) -> None:
-    """Wait in short steps: a thread that sleeps in a lock receives no signals."""
-    while not future.done():
-        wait_for([future], timeout=POLL_S)
+            wait_until(lambda: len(heard.caught) > 0, future)
+            if heard.caught:
+                stop.request()
+                if keep_best:
+                    on_stop()
+                wait_until(lambda: len(heard.caught) > 1, future)
+        if heard.caught and not (keep_best and future.done()):
+            raise heard.caught[-1]
+        return future.result()

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.parts import first_parts
 from tests.warm import ran
 
 from fleetplan.planner.search.solvers.interrupt import Stop, run_interruptibly
@@ -41,6 +42,52 @@ def test_one_search_of_many_that_is_stopped_ends_them_all() -> None:
     with pytest.raises(KeyboardInterrupt):
         run_interruptibly(until_stopped, lambda: said.append("heard"), keep_best=False)
     assert said == []
+
+
+AT_ANY_MOMENT = """
+import signal, sys, time
+from dis import opname
+from fleetplan.fleet import machine
+from fleetplan.planner.search.solvers.interrupt import run_interruptibly
+signal.signal(signal.SIGINT, signal.default_int_handler)
+machine.POLL_S = 0.01
+def until_stopped(stop):
+    deadline = time.monotonic() + 10
+    while not stop.requested and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return stop.requested
+def interrupted_at(moment):
+    left, before = [moment], {}
+    def traced(frame, event, _):
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            now = opname[frame.f_code.co_code[frame.f_lasti]]
+            if before.get(id(frame), "").startswith(("RESUME", "CALL", "JUMP_BACKWARD")):
+                left[0] -= 1
+                if left[0] == 0:
+                    signal.raise_signal(signal.SIGINT)
+            before[id(frame)] = now
+        return traced
+    sys.settrace(traced)
+    try:
+        run_interruptibly(until_stopped, lambda: None)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+for moment in range(*map(int, sys.argv[1:])):
+    interrupted_at(moment)
+"""
+"""Ctrl-C at moments between instructions at which Python runs the handlers of signals."""
+
+
+@pytest.mark.parametrize(
+    "moments", first_parts(("250 410 4", *(f"{at} {at + 80} 1" for at in range(1, 481, 80))), 1)
+)
+def test_a_search_ends_at_whatever_moment_it_is_stopped(moments: str) -> None:
+    """In the wait for a search, a handler that raised left locks taken: nothing ended it any more."""
+    done = ran(["-c", AT_ANY_MOMENT, *moments.split()], timeout_s=60.0, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.more
