@@ -133,6 +133,7 @@ class PoolUse(AtMoment):
     accelerators: int
     reserve_accelerators: int
     used_accelerators: int
+    """Accelerators of replicas, with the rest of the hosts that a replica of several hosts takes whole."""
     utilisation: float
     """Used accelerators over available ones, 0 to 1."""
     usd: float

@@ -125,11 +125,13 @@ def _segments(use: PoolUse, moment: MomentView, styles: dict[str, str]) -> tuple
     if others:
         names = next(iter(others)) if len(others) == 1 else counted(len(others), "other service")
         parts.append((names, "other", sum(others.values())))
-    idle = use.accelerators - sum(running.values()) - use.reserve_accelerators - use.maintenance_accelerators
+    kept = use.reserve_accelerators + use.maintenance_accelerators
     parts += [
+        # A replica of several hosts takes them whole, and the services pay for all of it.
+        ("rest of its hosts", "rest", use.used_accelerators - sum(running.values())),
         ("reserve", "reserve", use.reserve_accelerators),
         ("out of service", "maintenance", use.maintenance_accelerators),
-        ("idle", "idle", idle),
+        ("idle", "idle", use.accelerators - use.used_accelerators - kept),
     ]
     return tuple(
         Segment(name, style, count, count / use.accelerators) for name, style, count in parts if count > 0

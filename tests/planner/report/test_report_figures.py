@@ -63,6 +63,20 @@ def test_reserve_and_what_is_out_of_service_are_not_idle() -> None:
     assert parts == {FORMULA: 4, "reserve": 2, "out of service": 1, "idle": 1}
 
 
+def test_hosts_that_a_replica_takes_whole_are_not_idle() -> None:
+    """The picture had two accelerators idle of a pool that the tables said was in use."""
+    pools = tuple(
+        use.model_copy(update={"used_accelerators": use.used_accelerators + 2, "accelerators": 9})
+        if (use.pool, use.period) == ("hired", "2027Q1")
+        else use
+        for use in plan().pools
+    )
+    picture = fleet_pictures(plan().model_copy(update={"pools": pools}))[0]
+    (hired,) = [pool for region in picture.regions for pool in region.pools if pool.use.pool == "hired"]
+    parts = {part.name: part.accelerators for part in hired.segments}
+    assert parts == {FORMULA: 4, "rest of its hosts": 2, "idle": 3}
+
+
 def test_waterfalls_add_up() -> None:
     for steps in (by_kind(plan()), by_service(plan())):
         *parts, total = steps
