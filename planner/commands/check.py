@@ -104,8 +104,6 @@ def verify(
     for violation in violations:
         console().print(f"{violation.family}: {violation.message}", markup=False, highlight=False)
     if violations:
-        errors.print(
-            f"the plan does not hold: {counted(len(violations), 'statement', 'are')} not true", style="red"
-        )
+        errors.print(f"the plan does not hold: {counted(len(violations), 'violation')}", style="red")
         raise typer.Exit(ExitCode.BAD_INPUT)
     console().print("the plan holds: every constraint, cost and stated figure was recomputed", markup=False)

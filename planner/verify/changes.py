@@ -81,10 +81,8 @@ def check_tides(check: PlanCheck) -> Iterator[Violation]:
             )
             held = check.units[pool.name, moment.period] * pool.accelerators_per_unit
             if exceeds(switched, limit * held):
-                text = (
-                    f"{pool.name} {moment.label}: {switched} of "
-                    f"{counted(held, 'accelerator', 'change')}, {limit} may"
-                )
+                text = f"{pool.name} {moment.label}: {switched} of {counted(held, 'accelerator')} change"
+                text = f"{text} within the day, above the share of {limit}"
                 yield Violation("tidal", text)
 
 

@@ -18,7 +18,7 @@ from fleetplan.planner.verify.rounding import (
     differs,
     exceeds,
 )
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, above, misstated
 
 
 def check_budgets(check: PlanCheck) -> Iterator[Violation]:
@@ -29,7 +29,7 @@ def check_budgets(check: PlanCheck) -> Iterator[Violation]:
         capex[row.period] += row.units * capex_usd(check.pool(row.pool).offers[row.offer])
     for period, limit in zip(check.problem.periods, budget.capex_usd_by_period, strict=True):
         if limit is not None and exceeds(capex[period], limit):
-            yield Violation("budgets", f"capex {period}: {capex[period]} of {limit} USD")
+            yield Violation("budgets", above(f"capex of {period}", capex[period], limit, "USD"))
     kinds = cost_kinds(check)
     total = sum(kinds.values())
     operating = total - sum(kinds.get(kind, 0.0) for kind in CAPITAL_KINDS)
@@ -40,7 +40,7 @@ def check_budgets(check: PlanCheck) -> Iterator[Violation]:
     )
     for name, spent, limit in totals:
         if limit is not None and exceeds(spent, limit):
-            yield Violation("budgets", f"{name}: {spent} of {limit} USD")
+            yield Violation("budgets", above(name, spent, limit, "USD"))
 
 
 def cost_kinds(check: PlanCheck) -> dict[str, float]:
@@ -66,21 +66,22 @@ def check_cost(check: PlanCheck) -> Iterator[Violation]:
     kinds, stated = cost_kinds(check), check.plan.objective_usd
     total = sum(kinds.values())
     if differs(total, stated, check.floor_usd):
-        yield Violation("cost", f"the plan states {stated} USD, its parts cost {total} USD")
+        yield Violation("cost", f"the plan states a cost of {stated} USD; its parts cost {total} USD")
     for kind in sorted(kinds.keys() | check.plan.cost_breakdown.keys()):
         one, other = check.plan.cost_breakdown.get(kind, 0.0), kinds.get(kind, 0.0)
         if differs(one, other, check.floor_usd):
-            yield Violation("cost", f"{kind}: {one} USD stated, {other} USD found")
+            yield Violation("cost", misstated(kind, one, other, "USD"))
     if exceeds(check.plan.bound_usd, stated):
-        yield Violation("cost", f"the bound {check.plan.bound_usd} exceeds the cost {stated} USD")
+        text = f"the lower bound of {check.plan.bound_usd} USD exceeds the cost of {stated} USD"
+        yield Violation("cost", text)
     gap = _gap(stated, check.plan.bound_usd)
     if differs(check.plan.gap, gap, SHARE_FLOOR):
-        yield Violation("cost", f"a gap of {check.plan.gap} is stated, cost and bound give {gap}")
+        yield Violation("cost", misstated("gap of cost and lower bound", check.plan.gap, gap))
     yield from _model_charge(check, kinds)
     split = sum(row.usd for row in check.plan.placements)
     split += sum(use.idle_usd + use.retirement_usd for use in check.plan.pools)
     if differs(split, stated, check.floor_usd):
-        text = f"placements, idle capacity and retirements cost {split} USD of {stated} USD"
+        text = f"placements, idle capacity and retirements cost {split} USD; the plan costs {stated} USD"
         yield Violation("cost", text)
 
 
@@ -96,17 +97,17 @@ def _model_charge(check: PlanCheck, kinds: Mapping[str, float]) -> Iterator[Viol
     """Check that the solver charged the cost of the plan plus that of unneeded parts of its solution."""
     model_usd, unused = check.plan.model_usd, check.plan.model_unused_usd
     if check.plan.format_version not in OLDER_FORMATS and None in (model_usd, unused):
-        yield Violation("cost", "the charges of the solver's model are missing")
+        yield Violation("cost", "the plan lacks model_usd or model_unused_usd")
     if model_usd is None:
         return
     total, rounding = sum(kinds.values()), model_rounding_usd(check, kinds)
     if not total <= model_usd + rounding:
-        yield Violation("cost", f"the parts cost {total} USD, the solver's model charged {model_usd} USD")
+        yield Violation("cost", f"the plan costs {total} USD; the solver's model states {model_usd} USD")
     if unused is not None and not unused >= -rounding:
-        text = f"the solver's figures charge {unused} USD for what the plan leaves out"
+        text = f"unneeded parts of the solution cost {unused} USD in the solver's model, below 0"
         yield Violation("cost", text)
     if unused is not None and not abs(model_usd - unused - total) <= rounding:
-        text = f"the parts cost {total} USD, by the solver's figures {model_usd - unused} USD"
+        text = f"the plan costs {total} USD; the solver's coefficients give {model_usd - unused} USD"
         yield Violation("cost", text)
 
 
@@ -185,9 +186,9 @@ def _whole(check: PlanCheck) -> Iterator[Violation]:
     million = million_tokens(check, check.rows)
     per_million = check.plan.objective_usd / million if million else None
     if not same(check.plan.usd_per_million_tokens, per_million):
-        text = f"{check.plan.usd_per_million_tokens} USD per million tokens stated, {per_million} found"
-        yield Violation("cost", text)
+        stated = check.plan.usd_per_million_tokens
+        yield Violation("cost", misstated("cost per million tokens", stated, per_million, "USD"))
     everywhere = [(pool, m) for pool in check.pools for m in range(len(check.problem.moments))]
     carbon = carbon_kg(check, check.rows, everywhere)
     if not same(check.plan.carbon_kg, carbon):
-        yield Violation("cost", f"{check.plan.carbon_kg} kg CO2 stated, {carbon} found")
+        yield Violation("cost", misstated("carbon", check.plan.carbon_kg, carbon, "kg CO2"))

@@ -95,13 +95,18 @@ def _bounds(row: DemandScenarioCost) -> Iterator[Violation]:
     """Check that the optimum of a scenario is complete and no better than its bound."""
     if row.best_usd is None or row.best_bound_usd is None:
         if (row.best_usd, row.best_bound_usd, row.best_unmet_requests_per_s) != (None, None, None):
-            yield Violation(FAMILY, f"{row.name}: a best cost without its bound, or a bound without it")
+            yield Violation(FAMILY, f"{row.name}: the best plan lacks its cost or its lower bound")
         return
     if row.best_unmet_requests_per_s is None or exceeds(0.0, row.best_unmet_requests_per_s):
-        yield Violation(FAMILY, f"{row.name}: {row.best_unmet_requests_per_s} requests/s unmet at best")
+        text = f"{row.name}: the best plan leaves {row.best_unmet_requests_per_s} requests/s unmet"
+        yield Violation(FAMILY, text)
         return
     if exceeds(row.best_bound_usd, row.best_usd):
-        yield Violation(FAMILY, f"{row.name}: a bound of {row.best_bound_usd} above {row.best_usd} USD")
+        yield Violation(FAMILY, f"{row.name}: {_above_cost(row.best_bound_usd, row.best_usd)}")
+
+
+def _above_cost(bound_usd: float, usd: float) -> str:
+    return f"the lower bound of {bound_usd} USD exceeds the cost of {usd} USD"
 
 
 def _passed_bound(row: DemandScenarioCost, rounding_usd: float) -> Iterator[Violation]:
@@ -110,7 +115,7 @@ def _passed_bound(row: DemandScenarioCost, rounding_usd: float) -> Iterator[Viol
         return
     serves_as_much = not exceeds(row.unmet_requests_per_s, row.best_unmet_requests_per_s)
     if serves_as_much and exceeds(row.best_bound_usd, row.usd + rounding_usd):
-        text = f"{row.name}: the plan costs {row.usd} USD, none costs less than {row.best_bound_usd}"
+        text = f"{row.name}: the plan costs {row.usd} USD, below the lower bound of {row.best_bound_usd} USD"
         yield Violation(FAMILY, text)
 
 
@@ -121,7 +126,7 @@ def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost])
     rows = check.plan.wrong_forecasts
     found = [(row.planned_for, row.turns_out) for row in rows]
     if found != pairs[: len(found)]:
-        yield Violation(FAMILY, f"wrong forecasts of {found}, in this order: {pairs}")
+        yield Violation(FAMILY, f"the wrong forecasts are {found}; their order is {pairs}")
         return
     for row in rows:
         label = f"planned for {row.planned_for}, {row.turns_out} turns out"
@@ -129,15 +134,18 @@ def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost])
         if row.usd is None or row.bound_usd is None or row.unmet_requests_per_s is None:
             stated_figures = (row.usd, row.bound_usd, row.unmet_requests_per_s, row.unmet_gap, row.extra_usd)
             if any(each is not None for each in stated_figures):
-                yield Violation(FAMILY, f"{label}: stated in part")
+                yield Violation(FAMILY, f"{label}: some figures are missing")
             continue
         if best is None or row.extra_usd is None or differs(row.extra_usd, row.usd - best, check.floor_usd):
-            yield Violation(FAMILY, f"{label}: {row.extra_usd} USD more than {best}")
-        if exceeds(row.bound_usd, row.usd) or exceeds(0.0, row.unmet_requests_per_s):
-            text = f"{label}: {row.usd} USD, bound {row.bound_usd}, {row.unmet_requests_per_s} unmet"
+            text = f"{label}: the extra cost of {row.extra_usd} USD is not {row.usd} USD less {best} USD"
+            yield Violation(FAMILY, text)
+        if exceeds(row.bound_usd, row.usd):
+            yield Violation(FAMILY, f"{label}: {_above_cost(row.bound_usd, row.usd)}")
+        if exceeds(0.0, row.unmet_requests_per_s):
+            text = f"{label}: unmet demand is {row.unmet_requests_per_s} requests/s, below 0"
             yield Violation(FAMILY, text)
         if not 0.0 <= (row.unmet_gap or 0.0) <= 1.0:
-            yield Violation(FAMILY, f"{label}: another plan serves {row.unmet_gap} of what stays unserved")
+            yield Violation(FAMILY, f"{label}: the gap of unmet demand is {row.unmet_gap}, outside 0 to 1")
 
 
 def _scenario_purchases(check: PlanCheck) -> Iterator[Violation]:
@@ -151,9 +159,8 @@ def _scenario_purchases(check: PlanCheck) -> Iterator[Violation]:
         label = " ".join(key)
         known = row.scenario in names and row.period in problem.periods and (row.offer, row.pool) in offered
         if not known or row.units < 1:
-            yield Violation(
-                FAMILY, f"{label}: {counted(row.units, 'unit')} bought for a scenario alone are not on offer"
-            )
+            text = f"{label}: no offer supplies {counted(row.units, 'unit')} for this scenario"
+            yield Violation(FAMILY, text)
         if key in seen:
-            yield Violation(FAMILY, f"{label}: stated twice")
+            yield Violation(FAMILY, f"{label}: the row appears twice")
         seen.add(key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, StatedTable
 from fleetplan.planner.verify.records import compared
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, misstated
 
 TABLE_KEY = ("package", "system", "framework", "path")
 CALIBRATION_KEY = ("hardware", "framework", "framework_version", "model", "weights", "kv")
@@ -44,4 +44,4 @@ def check_evidence(plan: Plan, evidence: Evidence) -> Iterator[Violation]:
     known, stated = evidence.baseline_sha256, provenance.baseline_sha256
     # A plan made in Python has no file.
     if known is not None and (stated or provenance.baseline_file) and stated != known:
-        yield Violation("evidence", f"a plan in force of hash {stated} stated, {known or 'none'} found")
+        yield Violation("evidence", misstated("hash of the plan in force", stated, known or None))

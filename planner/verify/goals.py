@@ -16,7 +16,7 @@ from fleetplan.planner.verify.demand_scenarios import (
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.quantities import energy_kwh, load, planned, unused_kwh
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, differs
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, misstated
 
 ROUNDING_RATIO: Final = 1e-4
 """Tolerance for the solver's model, which rounds figures per load unit."""
@@ -41,33 +41,33 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
     if goal is None or goal.objective != objective:
         stated = "TCO" if goal is None else goal.objective
         if objective != "tco" or goal is not None:
-            yield Violation("goal", f"the objective is {objective}, the plan states {stated}")
+            yield Violation("goal", f"the objective of the fleet is {objective}; the plan states {stated}")
         return
     if goal.unit != UNITS[objective]:
-        yield Violation("goal", f"{objective} is stated in {goal.unit}, not in {UNITS[objective]}")
+        yield Violation("goal", misstated(f"unit of {objective}", goal.unit, UNITS[objective]))
     values = {"served": _served, "least-regret": largest_regret_usd}
     value = values[objective](check) if objective in values else _used(check, objective)
     scale = _scale(check, objective)
     if not abs(value - goal.value) <= RELATIVE_TOLERANCE * max(abs(value), abs(goal.value), scale):
-        yield Violation("goal", f"{objective}: {goal.value} {goal.unit} stated, {value} found")
+        yield Violation("goal", misstated(objective, goal.value, value, goal.unit))
     rounding = goal_rounding(check, objective, max(abs(value), abs(goal.bound), scale))
     worse, better = (value, goal.bound) if objective == "served" else (goal.bound, value)
     if not worse <= better + rounding:
-        yield Violation("goal", f"{objective}: {value} is better than the bound {goal.bound} {goal.unit}")
+        yield Violation("goal", f"{objective}: {value} {goal.unit} is better than the bound of {goal.bound}")
     if objective == "least-regret" and goal.bound > rounding and not best_serve_most(check):
-        text = f"a regret of {goal.bound} USD is proven from a best plan that may serve more at a higher cost"
+        text = f"the bound of {goal.bound} USD compares with best plans that may leave more unmet than needed"
         yield Violation("goal", text)
     if goal.model_value is not None:
         worse, better = (goal.model_value, value) if objective == "served" else (value, goal.model_value)
         if not worse <= better + goal_rounding(check, objective, max(abs(worse), abs(better), scale)):
-            text = f"{objective}: {value} {goal.unit}, the solver's model reached {goal.model_value}"
+            text = f"{objective} is {value} {goal.unit}; the solver's model reached {goal.model_value}"
             yield Violation("goal", text)
     told = goal.value + (unproven_regret_usd(check) if objective == "least-regret" else 0.0)
     least = SERVED_SCALE_RATIO * scale if objective == "served" else scale
     larger = max(abs(told), abs(goal.bound), least)
     gap = abs(told - goal.bound) / larger if larger > 0 else 0.0
     if differs(goal.gap, gap, SHARE_FLOOR):
-        yield Violation("goal", f"{objective}: a gap of {goal.gap} is stated, {gap} follows")
+        yield Violation("goal", misstated(f"gap of {objective}", goal.gap, gap))
 
 
 def goal_rounding(check: PlanCheck, objective: str, figure: float) -> float:

@@ -9,7 +9,7 @@ from fleetplan.planner.verify.costs import cost_kinds
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.records import fields_compared
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, misstated
 
 
 def check_income_tax(check: PlanCheck) -> Iterator[Violation]:
@@ -17,7 +17,7 @@ def check_income_tax(check: PlanCheck) -> Iterator[Violation]:
     tax, stated = check.problem.fleet.finance.income_tax, check.plan.income_tax
     if tax is None or stated is None:
         if (tax is None) != (stated is None):
-            yield Violation("cost", f"income tax: {stated} stated, {tax} found")
+            yield Violation("cost", misstated("income tax", stated, tax))
         return
     spent = dict.fromkeys(check.problem.periods, 0.0)
     for part in (check.capacity_usd, check.leaving_usd):

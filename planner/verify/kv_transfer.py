@@ -13,7 +13,7 @@ from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quantities import links_between, links_of, planned
 from fleetplan.planner.verify.records import same
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, differs, exceeds
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, above, misstated
 
 Runs = tuple[Placement, Candidate]
 Node = TypeVar("Node")
@@ -38,13 +38,14 @@ def check_kv_transfer(check: PlanCheck) -> Iterator[Violation]:
                 continue
             yield from _flows_hold(check, by_phase, k, cell.region, stated)
     for key in flows:
-        yield Violation("kv_transfer", f"flows of {' '.join(str(part) for part in key)}, which has no demand")
+        label = " ".join([*key[:3], *filter(None, key[3])])
+        yield Violation("kv_transfer", f"{label}: KV flows without demand")
     yield from _links_hold(check)
     for flow in check.plan.kv_flows:
         carried = _gb_per_s(check, flow) if links_of(check, flow) else None
         if not same(flow.kv_gb_per_s, carried):
             text = f"{flow.service} {flow.request_class} from {flow.prefill_pool} to {flow.decode_pool}"
-            yield Violation("kv_transfer", f"{text}: {flow.kv_gb_per_s} GB/s stated, {carried} found")
+            yield Violation("kv_transfer", misstated(text, flow.kv_gb_per_s, carried, "GB/s"))
 
 
 def _rate(check: PlanCheck, row: Runs, origin: str, name: str) -> float:
@@ -114,17 +115,18 @@ def _flows_hold(
         )
         text = f"{flow.service} {flow.request_class} from {flow.prefill_pool} to {flow.decode_pool}"
         if ends[0] not in placed or ends[1] not in placed or flow.requests_per_s < 0:
-            yield Violation("kv_transfer", f"{text}: there are no such placements")
+            yield Violation("kv_transfer", f"{text}: the plan has no such placements")
             continue
         if not may_pass(check, placed[ends[0]], placed[ends[1]], k, origin):
-            yield Violation("kv_transfer", f"{text}: no KV cache may pass")
+            yield Violation("kv_transfer", f"{text}: no rule allows this KV transfer")
         for end in ends:
             passed[end] += flow.requests_per_s
     for key, row in placed.items():
         name = check.problem.services[row[0].service].classes[k].name
         if differs(passed[key], _rate(check, row, origin, name)):
-            text = f"{row[0].service} {' '.join(key)}: {passed[key]} requests/s pass"
-            yield Violation("kv_transfer", f"{text}, {_rate(check, row, origin, name)} are served")
+            text = f"{row[0].service} {' '.join(key)}: KV flows carry {passed[key]} requests/s"
+            rate = _rate(check, row, origin, name)
+            yield Violation("kv_transfer", f"{text}; the placement serves {rate} requests/s")
 
 
 def _links_hold(check: PlanCheck) -> Iterator[Violation]:
@@ -136,8 +138,8 @@ def _links_hold(check: PlanCheck) -> Iterator[Violation]:
             carried[link, flow.moment_key] += gb_per_s
     for (link, when), gb_per_s in carried.items():
         if exceeds(gb_per_s, link.gb_per_s):
-            text = f"{link.name} {when[0]}: {gb_per_s} of {link.gb_per_s} GB/s"
-            yield Violation("kv_transfer", text)
+            label = " ".join([link.name, *filter(None, when)])
+            yield Violation("kv_transfer", above(f"{label}: the load", gb_per_s, link.gb_per_s, "GB/s"))
 
 
 def _gb_per_s(check: PlanCheck, flow: KvFlow) -> float | None:

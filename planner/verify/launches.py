@@ -118,11 +118,10 @@ def _placed(check: PlanCheck, row: Placement, service: Service, candidate: Candi
 def _room(each: _Placed, tokens: int) -> Iterator[Violation]:
     label = " ".join(each.key)
     if not 0 <= tokens <= LONGEST_TRIED_TOKENS or (tokens > 0 and not each.holds(tokens)):
-        yield Violation("inputs", f"{label}: no memory for a sequence of {counted(tokens, 'token')}")
+        yield Violation("inputs", f"{label}: a sequence of {counted(tokens, 'token')} does not fit in memory")
     elif tokens < LONGEST_TRIED_TOKENS and each.holds(tokens + 1):
-        yield Violation(
-            "inputs", f"{label}: there is memory for a sequence of more than {counted(tokens, 'token')}"
-        )
+        text = f"{label}: a sequence longer than {counted(tokens, 'token')} fits in memory"
+        yield Violation("inputs", text)
 
 
 _WITH_HEADS = GroupedQueryAttention | LatentAttention | CompressedAttention

@@ -23,4 +23,4 @@ def check_must_use(check: PlanCheck) -> Iterator[Violation]:
         if required.offer is not None:
             used = any(purchase.offer == required.offer for purchase in check.plan.purchases)
         if not used:
-            yield Violation("must_use", f"nothing uses {required.name}")
+            yield Violation("must_use", f"no placement and no purchase uses {required.name}")

@@ -17,10 +17,13 @@ from fleetplan.planner.plan import (
     Unmet,
 )
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem
+from fleetplan.planner.verify.records import label_of
 from fleetplan.planner.verify.rounding import differs, exceeds
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, above, misstated
 
 Row = TypeVar("Row", bound=AtMoment)
+
+RATE = "requests/s"
 
 
 class Names:
@@ -49,7 +52,10 @@ class Names:
 
 
 def sound_rows(
-    family: str, rows: Sequence[Row], faults: Callable[[Row], list[str]], key: Callable[[Row], object]
+    family: str,
+    rows: Sequence[Row],
+    faults: Callable[[Row], list[str]],
+    key: Callable[[Row], tuple[object, ...]],
 ) -> tuple[list[Row], list[Violation]]:
     """Return the distinct rows without a fault, and the violations of the others.
 
@@ -71,7 +77,7 @@ def sound_rows(
         wrong = faults(row)
         seen[key(row)] += 1
         if seen[key(row)] > 1:
-            wrong = [*wrong, f"{key(row)} is stated twice"]
+            wrong = [*wrong, f"{label_of(key(row))}: the row appears twice"]
         found += [Violation(family, fault) for fault in wrong]
         if not wrong:
             sound.append(row)
@@ -83,27 +89,29 @@ def placement_faults(names: Names, row: Placement) -> list[str]:
     label = f"{row.service} {row.phase} {row.config}"
     candidate = names.candidates.get(row.key)
     if candidate is None:
-        return [f"{label} is not a candidate"]
+        return [f"{label}: the fleet has no such configuration"]
     if row.pool not in names.pools:
         return [f"{label}: there is no pool {row.pool!r}"]
     if missing := names.at_fault(row, row.service, tuple(row.requests_per_s_by_class)):
         return [f"{label}: {fault}" for fault in missing]
     faults = []
     if row.replicas < 1:
-        faults.append(f"{label}: {counted(row.replicas, 'replica')}")
+        faults.append(f"{label}: the number of replicas is {row.replicas}, below 1")
     if row.accelerators != row.replicas * candidate.accelerators:
         size = candidate.accelerators
         faults.append(
-            f"{label}: {counted(row.accelerators, 'accelerator')}, "
-            f"{counted(row.replicas, 'replica')} of {size}"
+            f"{label}: {counted(row.replicas, 'replica')} of {counted(size, 'accelerator')} each "
+            f"do not add up to {counted(row.accelerators, 'accelerator')}"
         )
     rates = row.requests_per_s_by_class.values()
     if not all(rate >= 0 for rate in rates) or differs(row.requests_per_s, sum(rates)):
-        faults.append(f"{label}: {row.requests_per_s} requests/s of {row.requests_per_s_by_class}")
+        faults.append(
+            f"{label}: {row.requests_per_s} requests/s are not the sum of {row.requests_per_s_by_class}"
+        )
     return faults + _origin_faults(names.problem, row, label)
 
 
-def placement_key(row: Placement) -> object:
+def placement_key(row: Placement) -> tuple[object, ...]:
     """Return the key of a placement."""
     return (*row.moment_key, row.pool, row.service, row.phase, row.hardware, row.config)
 
@@ -113,13 +121,13 @@ def _origin_faults(problem: Problem, row: Placement, label: str) -> list[str]:
     total: dict[str, float] = defaultdict(float)
     for origin, by_class in row.requests_per_s_by_origin.items():
         if origin == row.region or origin not in problem.regions:
-            return [f"{label}: no other region exists {origin!r}"]
+            return [f"{label}: {origin!r} is no other region of the fleet"]
         for name, rate in by_class.items():
             total[name] += rate
             if not rate >= 0 or name not in row.requests_per_s_by_class:
-                return [f"{label}: {rate} requests/s of {name} from {origin}"]
+                return [f"{label}: it cannot serve {rate} requests/s of {name} from {origin}"]
     return [
-        f"{label}: {rate} requests/s of {name} from elsewhere, {row.requests_per_s_by_class[name]} in all"
+        above(f"{label}: traffic of {name} from other regions", rate, row.requests_per_s_by_class[name], RATE)
         for name, rate in total.items()
         if exceeds(rate, row.requests_per_s_by_class[name])
     ]
@@ -132,11 +140,11 @@ def unmet_faults(names: Names, row: Unmet) -> list[str]:
     if row.region not in names.problem.regions:
         faults.append(f"there is no region {row.region!r}")
     if not row.requests_per_s > 0:
-        faults.append(f"{row.requests_per_s} requests/s")
+        faults.append(f"the unmet rate is {row.requests_per_s} requests/s")
     return [f"{label}: {fault}" for fault in faults]
 
 
-def unmet_key(row: Unmet) -> object:
+def unmet_key(row: Unmet) -> tuple[object, ...]:
     """Return the key of an unmet-demand row."""
     return (*row.moment_key, row.region, row.service, row.request_class)
 
@@ -146,7 +154,7 @@ def flow_faults(names: Names, row: KvFlow) -> list[str]:
     label = f"{row.service} {row.request_class} from {row.prefill_pool} to {row.decode_pool}"
     faults = names.at_fault(row, row.service, (row.request_class,))
     if not {row.prefill_pool, row.decode_pool} <= names.pools.keys():
-        faults.append("there are no such pools")
+        faults.append("the fleet has no such pools")
     else:
         ends = (
             ("prefill", row.prefill_pool, row.prefill_config),
@@ -155,13 +163,13 @@ def flow_faults(names: Names, row: KvFlow) -> list[str]:
         for phase, pool, config in ends:
             hardware = names.pools[pool].hardware
             if (row.service, phase, hardware, config) not in names.candidates:
-                faults.append(f"there are no such placements: {config} in {pool}")
+                faults.append(f"the fleet has no such configuration: {config} in {pool}")
     if row.origin not in names.problem.regions or not row.requests_per_s > 0:
-        faults.append(f"{row.requests_per_s} requests/s of {row.origin!r}")
+        faults.append(f"the flow is {row.requests_per_s} requests/s of {row.origin!r}")
     return [f"{label}: {fault}" for fault in faults]
 
 
-def flow_key(row: KvFlow) -> object:
+def flow_key(row: KvFlow) -> tuple[object, ...]:
     """Return the key of a KV flow."""
     ends = (row.prefill_pool, row.prefill_config, row.decode_pool, row.decode_config)
     return (*row.moment_key, row.service, row.request_class, row.origin, *ends)
@@ -174,11 +182,11 @@ def work_faults(names: Names, row: OfflineWork) -> list[str]:
     faults += names.at_fault(row.model_copy(update={"slice": row.arises_in}), row.service, ())
     offline = row.service in names.problem.services and names.problem.services[row.service].offline
     if not offline or row.region not in names.problem.regions or not row.requests_per_day > 0:
-        faults.append(f"{counted(row.requests_per_day, 'request')} a day in {row.region!r}")
+        faults.append(f"no offline work of {row.requests_per_day} requests/day is possible in {row.region!r}")
     return [f"{label}: {fault}" for fault in faults]
 
 
-def work_key(row: OfflineWork) -> object:
+def work_key(row: OfflineWork) -> tuple[object, ...]:
     """Return the key of an offline-work row."""
     return (*row.moment_key, row.arises_in, row.region, row.service, row.request_class)
 
@@ -189,17 +197,19 @@ def surviving_faults(names: Names, row: SurvivingPlacement) -> list[str]:
     faults = names.at_fault(row, row.service, tuple(row.requests_per_s_by_class))
     key = (row.service, row.phase, row.hardware, row.config)
     if key not in names.candidates or row.pool not in names.pools:
-        faults.append("is unknown")
+        faults.append("the fleet has no such configuration or pool")
     if row.lost_region not in names.problem.regions:
-        faults.append("there is no such region")
+        faults.append("the fleet has no such region")
     if row.service not in names.problem.fleet.policy.survive_region_loss:
-        faults.append("the service is not protected")
+        faults.append("survive_region_loss does not name the service")
     if row.replicas < 1 or not all(rate > 0 for rate in row.requests_per_s_by_class.values()):
-        faults.append(f"{counted(row.replicas, 'replica')} for {row.requests_per_s_by_class}")
+        faults.append(
+            f"{counted(row.replicas, 'replica')} cannot serve {row.requests_per_s_by_class} requests/s"
+        )
     return [f"{label}: {fault}" for fault in faults]
 
 
-def surviving_key(row: SurvivingPlacement) -> object:
+def surviving_key(row: SurvivingPlacement) -> tuple[object, ...]:
     """Return the key of a placement after the loss of a region."""
     return (row.lost_region, *row.moment_key, row.pool, row.service, row.phase, row.hardware, row.config)
 
@@ -207,6 +217,6 @@ def surviving_key(row: SurvivingPlacement) -> object:
 def names_of_plan(problem: Problem, fleet: str, periods: Sequence[str]) -> Iterator[Violation]:
     """Check that the plan belongs to this fleet and horizon."""
     if fleet != problem.fleet.name:
-        yield Violation("names", f"a plan of {fleet!r}, the fleet is {problem.fleet.name!r}")
+        yield Violation("names", misstated("name of the fleet", repr(fleet), repr(problem.fleet.name)))
     if tuple(periods) != problem.periods:
-        yield Violation("names", f"periods {', '.join(periods)}; the fleet has {', '.join(problem.periods)}")
+        yield Violation("names", misstated("periods", ", ".join(periods), ", ".join(problem.periods)))

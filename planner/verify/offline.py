@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
 from fleetplan.planner.verify.quantities import SECONDS_PER_HOUR
@@ -48,12 +47,11 @@ def check_offline(check: PlanCheck) -> Iterator[Violation]:
             arising, worked = (rate - unmet.get(key, 0.0)) * seconds, done.pop(key, 0.0)
             if differs(arising, worked, SHARE_FLOOR * rate * seconds):
                 label = f"{cell.service} {request_class.name} {cell.region} {moment.label}"
-                yield Violation(
-                    "offline", f"{label}: {worked} of {counted(arising, 'request')} a day are done"
-                )
+                text = f"{label}: {arising} requests/day arise and are not unmet, {worked} are done"
+                yield Violation("offline", text)
     for service_name, region, name, m in done:
         label = f"{service_name} {name} {region} {check.problem.moments[m].label}"
-        yield Violation("offline", f"{label}: work that never arises")
+        yield Violation("offline", f"{label}: offline work is done that does not arise")
 
 
 def _in_time(check: PlanCheck, row: OfflineWork) -> Iterator[Violation]:
@@ -71,12 +69,11 @@ def _in_time(check: PlanCheck, row: OfflineWork) -> Iterator[Violation]:
         )
         starts[part.day_kind] += part.hours
     one, other = row.arises_in or "", row.slice or ""
+    label = " ".join([row.service, *filter(None, row.moment_key)])
     if kinds[one] != kinds[other]:
-        yield Violation(
-            "offline", f"{row.service} {row.moment_key}: work of {one} is done on another kind of day"
-        )
+        yield Violation("offline", f"{label}: work of {one} is done on another kind of day")
     first = (begins[other] - begins[one]) % DAY_HOURS
     last = first + hours[other] - hours[one]
     if exceeds(max(first, last), offline.deadline_hours):
-        text = f"{row.service} {row.moment_key}: work of {row.arises_in} waits {max(first, last)}"
-        yield Violation("offline", f"{text} of {offline.deadline_hours} h")
+        waits = f"{label}: work of {row.arises_in} waits {max(first, last)} h"
+        yield Violation("offline", f"{waits}, above the deadline of {offline.deadline_hours} h")

@@ -46,8 +46,8 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
         )
         if exceeds(done, share * asked + _rounding(check, (name, together, pool, phase))):
             label = f"{name} {phase} {problem.moments[together[0]].label}"
-            served_share = f"{done / asked:.6g} of it" if asked else "what nobody asks for"
-            text = f"{label}: {pool} serves {served_share}, {share} at most"
+            served_share = f"a share of {done / asked:.6g}" if asked else "traffic without demand"
+            text = f"{label}: {pool} serves {served_share}, above the limit of {share}"
             yield Violation("placement", text)
 
 

@@ -33,9 +33,10 @@ def check_quality(check: PlanCheck) -> Iterator[Violation]:
             rounding += largest * sum(units_requests_per_s(check.problem, candidate))
             floor = service.quality_floor
             if floor is not None and quality[candidate.variant] < floor:
-                text = f"{row.service} {row.config}: {quality[candidate.variant]} is below {floor}"
+                score = quality[candidate.variant]
+                text = f"{row.service} {row.config}: quality {score} is below the floor of {floor}"
                 yield Violation("quality", text)
         if average is not None and total and exceeds(average * total, weighted + rounding):
             label = f"{cell.service} {cell.region} {check.problem.moments[cell.moment].label}"
-            text = f"{label}: {weighted / total} on average, {average} is asked for"
+            text = f"{label}: average quality {weighted / total} is below the floor of {average}"
             yield Violation("quality", text)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.verify.rounding import differs
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, misstated
 
 FORMATS_WITHOUT_MODEL_UNMET: Final = ("1.0", "1.1", "1.2", "1.3", "1.4")
 """Formats of plan.json without the unmet demand of the solver's model."""
@@ -60,21 +60,21 @@ def compared(
     found = {row_key(row, key): row for row in stated}
     for where in found:
         if where not in known:
-            yield Violation(family, f"{_label(where)}: the plan has no such row of its own")
+            yield Violation(family, f"{label_of(where)}: no decision of the plan explains the row")
     yield from stated_twice(family, [row for row in stated if row_key(row, key) in known], key)
     for where in known:
         if where not in found:
-            yield Violation(family, f"{_label(where)}: is left out")
+            yield Violation(family, f"{label_of(where)}: the row is missing")
     for row in stated:
         if (right := known.get(row_key(row, key))) is not None:
-            yield from fields_compared(family, _label(row_key(row, key)), row, right, floor_usd)
+            yield from fields_compared(family, label_of(row_key(row, key)), row, right, floor_usd)
 
 
 def stated_twice(family: str, stated: Sequence[BaseModel], key: Sequence[str]) -> Iterator[Violation]:
     """Yield violations for duplicate rows; parameters as in `compared`."""
     for where, count in Counter(row_key(row, key) for row in stated).items():
         if count > 1:
-            yield Violation(family, f"{_label(where)}: stated {counted(count, 'time')}")
+            yield Violation(family, f"{label_of(where)}: the row appears {counted(count, 'time')}")
 
 
 def fields_compared(
@@ -98,7 +98,7 @@ def fields_compared(
             continue
         is_money = name in MONEY or name.endswith("_usd")
         if not same(one, other, floor_usd if is_money else 0.0):
-            yield Violation(family, f"{label}: {name} of {_text(one)} stated, {_text(other)} found")
+            yield Violation(family, misstated(f"{label}: {name}", one, other))
 
 
 def same(one: object, other: object, floor: float = 0.0) -> bool:
@@ -127,9 +127,6 @@ def row_key(row: BaseModel, key: Sequence[str]) -> tuple[object, ...]:
     return tuple(getattr(row, name) for name in key)
 
 
-def _label(key: tuple[object, ...]) -> str:
+def label_of(key: tuple[object, ...]) -> str:
+    """Return the key of a row as words."""
     return " ".join(str(part) for part in key if part not in (None, ""))
-
-
-def _text(value: object) -> str:
-    return "nothing" if value is None else f"{value}"

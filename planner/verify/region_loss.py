@@ -14,7 +14,7 @@ from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quantities import busy_replicas, carried, links_between, planned
 from fleetplan.planner.verify.rounding import SHARE_FLOOR, differs, exceeds
 from fleetplan.planner.verify.supply import region_kw
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, above
 
 Runs = tuple[SurvivingPlacement, Candidate]
 
@@ -67,10 +67,13 @@ def _served(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Viola
         label = f"{lost} lost: {service} {name} {' '.join(filter(None, when))}"
         total = by_phase[Phase.AGGREGATED] + passed + unmet[service, when, name]
         if differs(demand, total):
-            yield Violation("region_loss", f"{label}: {total} of {demand} requests/s are served")
+            text = f"{label}: served and unmet traffic is {total} of {demand} requests/s"
+            yield Violation("region_loss", text)
         floor = SHARE_FLOOR * demand
         if any(differs(by_phase[phase], passed, floor) for phase in (Phase.PREFILL, Phase.DECODE)):
-            yield Violation("region_loss", f"{label}: the phases serve different rates: {by_phase}")
+            prefill, decode = by_phase[Phase.PREFILL], by_phase[Phase.DECODE]
+            text = f"{label}: prefill serves {prefill} requests/s, decode {decode}"
+            yield Violation("region_loss", text)
 
 
 def _passed(check: PlanCheck, serving: Sequence[Runs], name: str) -> float:
@@ -107,11 +110,11 @@ def _loads(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violat
         busy = planned(check, row.service, busy_replicas(check, candidate, row.requests_per_s_by_class))
         most = carried(candidate, row.replicas)
         if not possible or exceeds(busy, most):
-            text = f"{lost} lost: {row.service} {row.config}: {busy} on {row.replicas} that carry {most}"
-            yield Violation("region_loss", text)
+            label = f"{lost} lost: {row.service} {row.config}: the load of {counted(row.replicas, 'replica')}"
+            yield Violation("region_loss", above(label, busy, most, "replicas"))
         elif row.replicas > 1 and exceeds(carried(candidate, row.replicas - 1), busy):
-            text = f"{lost} lost: {row.service} {row.config}: {busy} on {row.replicas}, fewer would do"
-            yield Violation("region_loss", text)
+            text = f"{lost} lost: {row.service} {row.config}: fewer than {row.replicas} replicas carry"
+            yield Violation("region_loss", f"{text} the load of {busy}")
 
 
 def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
@@ -130,11 +133,13 @@ def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violati
             units = check.units[pool.name, q] - pool.maintenance_units(q)
             if sizes and not fits(sizes, pool.accelerators_per_unit, units):
                 label = f"{lost} lost: {pool.name} {moment.label}"
-                text = f"{label}: {counted(sum(sizes), 'accelerator', 'do')} not fit {counted(units, 'unit')}"
+                text = (
+                    f"{label}: {counted(sum(sizes), 'accelerator')} do not fit into {counted(units, 'unit')}"
+                )
                 yield Violation("region_loss", text)
         for region in problem.regions.values():
             drawn_kw = region_kw(check, region.name, q, here)
             if region.name != lost and region.power_kw is not None and exceeds(drawn_kw, region.power_kw[q]):
                 label = f"{lost} lost: {region.name} {moment.label}"
-                text = f"{label}: {drawn_kw} of {region.power_kw[q]} kW"
+                text = above(f"{label}: the power", drawn_kw, region.power_kw[q], "kW")
                 yield Violation("region_loss", text)

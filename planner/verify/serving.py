@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
+from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import MomentKey, Placement
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.problem.load_units import largest_demands
@@ -21,7 +22,7 @@ from fleetplan.planner.verify.rounding import (
     differs,
     exceeds,
 )
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, above
 
 
 def check_coverage(check: PlanCheck) -> Iterator[Violation]:
@@ -32,7 +33,7 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
     }
     fleet = check.problem.fleet
     if unmet and fleet.policy.unmet == "forbid" and fleet.objective != "served":
-        yield Violation("coverage", "demand is unmet, and the policy forbids it")
+        yield Violation("coverage", "demand is unmet although the policy forbids it")
     work = work_served(check)
     asked_for: set[tuple[str, str, MomentKey]] = set()
     for cell in check.problem.cells:
@@ -54,9 +55,12 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
             floor = SHARE_FLOOR * max(cell.most_requests_per_s)
             # Compare small unmet demand next to large served demand on its own: sums are not rounded.
             if not abs(demand - total) <= floor:
-                yield Violation("coverage", f"{label}: {total} of {demand} requests/s are served or unmet")
+                text = f"{label}: served and unmet traffic is {total} of {demand} requests/s"
+                yield Violation("coverage", text)
             if differs(served[Phase.PREFILL], served[Phase.DECODE], floor):
-                yield Violation("coverage", f"{label}: the phases serve different rates: {served}")
+                prefill, decode = served[Phase.PREFILL], served[Phase.DECODE]
+                text = f"{label}: prefill serves {prefill} requests/s, decode {decode}"
+                yield Violation("coverage", text)
     yield from _unasked(check, asked_for)
     yield from _unmet_gaps(check)
 
@@ -68,14 +72,12 @@ def _unasked(check: PlanCheck, asked_for: set[tuple[str, str, MomentKey]]) -> It
             rate = sum(check.rates(row, origin).values())
             known = (row.service, origin, row.moment_key) in asked_for
             if not known and rate > RELATIVE_TOLERANCE * row.requests_per_s:
-                yield Violation(
-                    "coverage", f"{row.service}: {rate} requests/s of {origin}, which asks for none"
-                )
+                text = f"{row.service}: {origin} has no demand, but {rate} requests/s of it are served"
+                yield Violation("coverage", text)
     for each in check.plan.unmet:
         if (each.service, each.region, each.moment_key) not in asked_for:
-            yield Violation(
-                "coverage", f"{each.service}: nothing is asked for in {each.region} that is unmet"
-            )
+            text = f"{each.service}: {each.region} has no demand, but unmet demand is stated"
+            yield Violation("coverage", text)
 
 
 def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
@@ -84,26 +86,32 @@ def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
     lacking = {services[row.service].priority for row in plan.unmet}
     stated = [each.priority for each in plan.unmet_gaps]
     if len(set(stated)) < len(stated):
-        yield Violation("coverage", f"gaps in unmet demand of the priorities {stated}")
+        yield Violation("coverage", f"the gaps of unmet demand name a priority twice: {stated}")
     asked = check.problem.fleet.policy.unmet == "penalise" and check.problem.fleet.objective != "served"
     if asked and plan.format_version not in OLDER_FORMATS and lacking - set(stated):
-        yield Violation("coverage", f"no gap is stated of the priorities {sorted(lacking - set(stated))}")
+        yield Violation(
+            "coverage", f"priorities without a gap of unmet demand: {sorted(lacking - set(stated))}"
+        )
     for each in plan.unmet_gaps:
         if each.priority not in lacking:
-            yield Violation("coverage", f"priority {each.priority} lacks nothing, and has a gap stated")
+            yield Violation("coverage", f"priority {each.priority} has a gap, but no unmet demand")
         if not 0 <= each.gap <= 1:
-            yield Violation("coverage", f"a gap of {each.gap} in unmet demand of priority {each.priority}")
+            yield Violation(
+                "coverage", f"priority {each.priority}: the gap of unmet demand is {each.gap}, outside 0 to 1"
+            )
         if each.gap > UNMET_RATIO and plan.status == "optimal":
-            yield Violation("coverage", f"optimal, and priority {each.priority} might lack less")
+            text = f"priority {each.priority}: unmet demand has a gap of {each.gap} in an optimal plan"
+            yield Violation("coverage", text)
         if each.model_requests_per_s is None:
             if plan.format_version not in FORMATS_WITHOUT_MODEL_UNMET:
-                text = f"priority {each.priority}: what the solver's model leaves unmet is not stated"
+                text = f"priority {each.priority}: model_requests_per_s is missing"
                 yield Violation("coverage", text)
         elif each.priority in lacking:
             found, rounding = _mean_unmet(check, each.priority)
             if not abs(found - each.model_requests_per_s) <= RELATIVE_TOLERANCE * found + rounding:
-                text = f"priority {each.priority}: {found} requests/s of the plan are unmet with headroom, "
-                yield Violation("coverage", text + f"{each.model_requests_per_s} of the solver's model")
+                label = f"priority {each.priority}: unmet demand with headroom"
+                text = f"{label} is {found} requests/s, {each.model_requests_per_s} in the solver's model"
+                yield Violation("coverage", text)
 
 
 def _mean_unmet(check: PlanCheck, priority: int) -> tuple[float, float]:
@@ -132,7 +140,7 @@ def check_latency(check: PlanCheck) -> Iterator[Violation]:
             late = tpot is not None and service.tpot_ms is not None and exceeds(tpot, service.tpot_ms)
             # Engine tables may state a TPOT for prefill replicas, which generate only the first token.
             if late and candidate.phase is not Phase.PREFILL:
-                yield Violation("latency", f"{label}: TPOT {tpot} ms of {service.tpot_ms} ms")
+                yield Violation("latency", above(f"{label}: TPOT", tpot, service.tpot_ms, "ms"))
             if candidate.phase is Phase.DECODE:
                 continue
             for origin in (row.region, *row.requests_per_s_by_origin):
@@ -140,14 +148,14 @@ def check_latency(check: PlanCheck) -> Iterator[Violation]:
                     continue
                 way = _round_trip_ms(check, origin, row.region)
                 if candidate.reach_ms is not None and exceeds(way, candidate.reach_ms):
-                    text = f"its limits under load hold over {candidate.reach_ms} ms, the way takes {way} ms"
+                    text = f"the round trip is {way} ms, limits under load allow {candidate.reach_ms} ms"
                     yield Violation("latency", f"{label} from {origin}: {text}")
                 ttft = candidate.ttft_ms[k]
                 if ttft is None or service.ttft_ms is None:
                     continue
                 total = ttft + service.outside_ms.total_ms + way
                 if exceeds(total, service.ttft_ms):
-                    text = f"{label} from {origin}: TTFT {total} ms of {service.ttft_ms} ms"
+                    text = above(f"{label} from {origin}: TTFT", total, service.ttft_ms, "ms")
                     yield Violation("latency", text)
 
 
@@ -163,7 +171,7 @@ def check_origins(check: PlanCheck) -> Iterator[Violation]:
         for origin in row.requests_per_s_by_origin:
             allowed = row.region in service.serve_from.get(origin, ())
             if candidate.phase is not Phase.DECODE and not allowed:
-                text = f"{row.service}: {row.region} may not serve what comes from {origin}"
+                text = f"{row.service}: {row.region} may not serve requests from {origin}"
                 yield Violation("coverage", text)
 
 
@@ -173,12 +181,12 @@ def check_replica_load(check: PlanCheck) -> Iterator[Violation]:
         index = check.class_index[row.service]
         for name, rate in row.requests_per_s_by_class.items():
             if rate > 0 and candidate.requests_per_s[index[name]] <= 0:
-                yield Violation("replica_load", f"{row.config} cannot serve {row.service} {name}")
+                yield Violation("replica_load", f"{row.service} {row.config}: it cannot serve class {name}")
         busy = planned(check, row.service, busy_replicas(check, candidate, row.requests_per_s_by_class))
         most = carried(candidate, row.replicas)
         if exceeds(busy, most):
-            pool = f"{row.replicas}" if not candidate.pooling else f"{row.replicas} that carry {most}"
-            yield Violation("replica_load", f"{row.service} {row.config}: {busy} on {pool}")
+            label = f"{row.service} {row.config}: the load of {counted(row.replicas, 'replica')}"
+            yield Violation("replica_load", above(label, busy, most, "replicas"))
 
 
 def check_configurations(check: PlanCheck) -> Iterator[Violation]:
@@ -190,12 +198,13 @@ def check_configurations(check: PlanCheck) -> Iterator[Violation]:
     for (name, region, _), rows in places.items():
         running = {(row.phase, row.hardware, row.config) for row, _ in rows}
         if limit is not None and len(running) > limit:
-            yield Violation("configurations", f"{name} {region}: {len(running)} > {limit}")
+            text = f"{name} {region}: {counted(len(running), 'configuration', 'run')}"
+            yield Violation("configurations", f"{text}, above the limit of {limit}")
         service = check.problem.services[name]
         for row, candidate in rows:
             runtime = "aggregated" if candidate.phase is Phase.AGGREGATED else "disaggregated"
             if runtime not in service.runtimes:
-                yield Violation("configurations", f"{row.service} does not allow {runtime}")
+                yield Violation("configurations", f"{row.service} does not allow the runtime {runtime}")
             allowed = service.allowed_hardware
             if allowed is not None and row.hardware not in allowed:
-                yield Violation("configurations", f"{row.service} does not allow {row.hardware}")
+                yield Violation("configurations", f"{row.service} does not allow the hardware {row.hardware}")

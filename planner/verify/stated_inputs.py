@@ -33,7 +33,7 @@ from fleetplan.planner.verify.records import (
     compared,
 )
 from fleetplan.planner.verify.rounding import SHARE_FLOOR, UNMET_RATIO, differs
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, misstated
 
 FORMATS_WITHOUT_INPUTS: Final = ("1.0",)
 """Formats of plan.json without inputs."""
@@ -59,7 +59,7 @@ def check_inputs(check: PlanCheck) -> Iterator[Violation]:
         ("solve.status", plan.solve.status, plan.status),
     ):
         if stated != found:
-            yield Violation("inputs", f"{name}: {stated} stated, {found} found")
+            yield Violation("inputs", misstated(name, stated, found))
     yield from _evidence_of_spend(check)
     yield from _status(check)
     yield from _stated_inputs(check)
@@ -74,7 +74,7 @@ def _stated_inputs(check: PlanCheck) -> Iterator[Violation]:
     currency = None if fleet.finance.currency is None else asdict(fleet.finance.currency)
     stated = None if inputs.currency is None else inputs.currency.model_dump()
     if stated != currency:
-        yield Violation("inputs", f"currency: {stated} stated, {currency} found")
+        yield Violation("inputs", misstated("currency", stated, currency))
     services = [_service(service) for service in fleet.services]
     regions = [
         RegionInput(
@@ -213,7 +213,7 @@ def _evidence_of_spend(check: PlanCheck) -> Iterator[Violation]:
         differs(stated.get(kind, 0.0), shares.get(kind, 0.0), SHARE_FLOOR)
         for kind in stated.keys() | shares.keys()
     ):
-        yield Violation("inputs", f"shares of the spend of {stated} stated, {shares} found")
+        yield Violation("inputs", misstated("shares of the spend", stated, shares))
     expected = []
     for name in {row.hardware for row in rows if row.provenance.get("given", 0.0) < 1}:
         own = [
@@ -249,7 +249,8 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
         "limit": math.inf,
     }
     if plan.status not in allowed:
-        yield Violation("inputs", f"a plan cannot be {plan.status!r}")
+        yield Violation("inputs", f"{plan.status!r} is no status of a plan")
     elif unmet_gap > 1.0 or not max(plan.gap - rounding, goal_gap, unmet_gap) <= allowed[plan.status]:
-        text = f"the plan is called {plan.status}, and its gaps are {plan.gap}, {goal_gap} and {unmet_gap}"
+        gaps = f"{plan.gap}, {goal_gap} and {unmet_gap}"
+        text = f"the status is {plan.status}; the gaps of cost, goal and unmet demand are {gaps}"
         yield Violation("inputs", text)

@@ -21,7 +21,7 @@ from fleetplan.planner.verify.supply_rules import (
     last_period,
     may_leave,
 )
-from fleetplan.planner.verify.violations import Violation
+from fleetplan.planner.verify.violations import Violation, above
 
 Runs = Placement | SurvivingPlacement
 """Rows that state the number of replicas in a pool."""
@@ -33,10 +33,10 @@ def purchase_faults(problem: Problem, pools: dict[str, FleetPool], row: Purchase
     if row.pool not in pools:
         return [f"{label}: there is no pool {row.pool!r}"]
     if row.offer not in pools[row.pool].offers:
-        return [f"{label}: no such offer feeds {row.pool}"]
+        return [f"{label}: no such offer supplies {row.pool}"]
     if row.period not in problem.periods:
         return [f"{label}: there is no such period"]
-    return [f"{label}: {counted(row.units, 'unit')}"] if row.units < 1 else []
+    return [f"{label}: the number of units is {row.units}, below 1"] if row.units < 1 else []
 
 
 def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retired) -> list[str]:
@@ -47,8 +47,8 @@ def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retire
     if row.period not in problem.periods:
         return [f"{label}: there is no such period"]
     if not may_leave(problem.fleet, pools[row.pool], problem.periods.index(row.period)):
-        return [f"{label}: no host may leave then"]
-    return [f"{label}: {counted(row.hosts, 'host')}"] if row.hosts < 1 else []
+        return [f"{label}: no host may leave in this period"]
+    return [f"{label}: the number of hosts is {row.hosts}, below 1"] if row.hosts < 1 else []
 
 
 def check_capacity(check: PlanCheck) -> Iterator[Violation]:
@@ -64,8 +64,9 @@ def check_capacity(check: PlanCheck) -> Iterator[Violation]:
             pool, q = check.pool(name), moment.period
             usable = check.units[name, q] - pool.maintenance_units(q) - pool.kept_units(replicas)
             if not fits(replicas, pool.accelerators_per_unit, usable):
-                text = f"replicas of {counted(sum(replicas), 'accelerator')} in {counted(usable, 'unit')} of"
-                text = f"{name} {moment.label}: {text} {pool.accelerators_per_unit}"
+                text = f"{name} {moment.label}: replicas of {counted(sum(replicas), 'accelerator')}"
+                units = f"{counted(usable, 'unit')} of {counted(pool.accelerators_per_unit, 'accelerator')}"
+                text = f"{text} do not fit into {units}"
                 yield Violation("capacity", text)
 
 
@@ -78,8 +79,8 @@ def check_power(check: PlanCheck) -> Iterator[Violation]:
             limit_kw = region.power_kw[moment.period]
             load_kw = region_kw(check, region.name, moment.period, check.at(m))
             if exceeds(load_kw, limit_kw):
-                text = f"{region.name} {moment.label}: {load_kw} of {limit_kw} kW"
-                yield Violation("power", text)
+                label = f"{region.name} {moment.label}: the power"
+                yield Violation("power", above(label, load_kw, limit_kw, "kW"))
 
 
 def region_kw(check: PlanCheck, region: str, period: int, rows: Iterable[tuple[Runs, Candidate]]) -> float:
@@ -113,11 +114,11 @@ def check_purchases(check: PlanCheck) -> Iterator[Violation]:
             if counts(offer, q, held):
                 taken[offer.name, held] += row.units
         if row.units % offer.lot_units:
-            yield Violation(
-                "purchases", f"{offer.name}: {counted(row.units, 'unit')} in lots of {offer.lot_units}"
-            )
+            text = f"{offer.name}: {counted(row.units, 'unit')} cannot come in lots of {offer.lot_units}"
+            yield Violation("purchases", text)
         if not can_be_had(offer, q, len(periods)):
-            yield Violation("purchases", f"{offer.name} cannot arrive from {row.period}")
+            text = f"{offer.name}: units of {row.period} cannot serve within the horizon"
+            yield Violation("purchases", text)
         usd = sum(sum(values) for values in unit_usd(check.problem.fleet, pool, offer, q).values())
         update = {
             "region": pool.region.name,
@@ -135,7 +136,9 @@ def check_purchases(check: PlanCheck) -> Iterator[Violation]:
     for offer in check.problem.fleet.offers:
         for q, (period, limit) in enumerate(zip(periods, offer.max_units, strict=True)):
             if limit is not None and taken[offer.name, q] > limit:
-                yield Violation("purchases", f"{offer.name} {period}: more than {limit}")
+                units = counted(taken[offer.name, q], "unit")
+                text = f"{offer.name} {period}: {units}, above the maximum of {limit}"
+                yield Violation("purchases", text)
     key = ("period", "offer", "pool")
     yield from compared("cost", check.plan.purchases, expected, key, check.floor_usd)
 
@@ -163,7 +166,8 @@ def check_retirement(check: PlanCheck) -> Iterator[Violation]:
     yield from compared("retirement", check.plan.retirements, expected, ("period", "pool"), check.floor_usd)
     for pool in check.pools.values():
         if gone[pool.name] > pool.existing_units:
-            yield Violation("retirement", f"{pool.name}: {gone[pool.name]} of {pool.existing_units} leave")
+            leave = counted(gone[pool.name], "host", "leave")
+            yield Violation("retirement", f"{pool.name}: {leave}, of {pool.existing_units} installed")
         must_go = last_period(fleet, pool) is not None
         if must_go and gone[pool.name] < pool.existing_units:
             yield Violation("retirement", f"{pool.name}: hosts stay beyond their end of life")

@@ -176,9 +176,9 @@ def test_no_other_plan_is_better(objective: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"value": 1.0}, "1.0 kWh stated"),
+        ({"value": 1.0}, "the plan states 1.0 kWh"),
         ({"bound": 1e9}, "better than the bound"),
-        ({"gap": 0.5}, "a gap of 0.5"),
+        ({"gap": 0.5}, "gap of energy: the plan states 0.5"),
         ({"objective": "carbon"}, "the plan states carbon"),
     ],
 )

@@ -53,7 +53,7 @@ def test_the_verifier_knows_how_far_limits_under_load_hold() -> None:
     nearer = replace(solved.problem, candidates=(timed(1.0, 200.0, "x", reach_ms=59.0),))
     (found,) = verify(nearer, plan_of(solved))
     assert found.family == "latency"
-    assert "its limits under load hold over 59.0 ms, the way takes 60.0 ms" in found.message
+    assert "the round trip is 60.0 ms, limits under load allow 59.0 ms" in found.message
 
 
 def test_other_times_outside_inference_count_as_well() -> None:
@@ -212,11 +212,13 @@ def test_a_plan_is_checked_against_who_may_serve_and_how_far_it_is() -> None:
     solved = solve(question(), (timed(1.0, 240.0, "x"),))
     alone = replace(solved.problem.services["chat"], serve_from={})
     found = verify(replace(solved.problem, services={"chat": alone}), plan_of(solved))
-    assert any("west may not serve what comes from east" in violation.message for violation in found)
+    assert any("west may not serve requests from east" in violation.message for violation in found)
     east = replace(solved.problem.regions["east"], round_trip_ms={"west": 61.0})
     regions = {**solved.problem.regions, "east": east}
     found = verify(replace(solved.problem, regions=regions), plan_of(solved))
-    assert any("from east: TTFT 301.0 ms of 300.0 ms" in violation.message for violation in found)
+    assert any(
+        "from east: TTFT is 301.0 ms, above the limit of 300.0 ms" in violation.message for violation in found
+    )
 
 
 def test_the_report_says_who_serves_whom() -> None:

@@ -166,10 +166,13 @@ def test_a_false_price_or_amount_is_noticed() -> None:
     assert stated is not None
     assert stated.home is not None
     for change, message in (
-        ({"usd": stated.usd + 500.0}, "are paid for requests at home"),
-        ({"usd": -500.0}, "are paid for requests at home"),
-        ({"away_requests_per_s": 2.0}, "2.0 requests/s away from home stated, 0.0 found"),
-        ({"away_requests_per_s_before": -1.0}, "more requests leave home than in the cheapest plan"),
+        ({"usd": stated.usd + 500.0}, "serving requests at home costs"),
+        ({"usd": -500.0}, "serving requests at home costs"),
+        ({"away_requests_per_s": 2.0}, "the plan states 2.0 requests/s; recomputed: 0.0 requests/s"),
+        (
+            {"away_requests_per_s_before": -1.0},
+            "more requests are served away from home than in the cheapest plan",
+        ),
     ):
         wrong = stated.model_copy(update={"home": stated.home.model_copy(update=change)})
         (violation,) = verify(solved.problem, plan_of(solved).model_copy(update={"simplification": wrong}))

@@ -280,7 +280,9 @@ def test_work_that_waits_longest_first_or_last_keeps_its_deadline(
     moved = first.model_copy(update={"arises_in": arises, "slice": done})
     tampered = solved.plan.model_copy(update={"offline_work": (moved, *rest)})
     waits = [each.message for each in verify(solved.problem, tampered) if " waits " in each.message]
-    assert [text.endswith(f"work of {arises} waits {wait_h} of 3.0 h") for text in waits] == [True]
+    assert [
+        text.endswith(f"work of {arises} waits {wait_h} h, above the deadline of 3.0 h") for text in waits
+    ] == [True]
 
 
 def test_an_objective_counts_the_accelerators_that_replicas_hold() -> None:

@@ -82,7 +82,7 @@ def test_what_is_served_where_nothing_is_asked_for_passes_every_share() -> None:
     later = solved.plan.placements[0].model_copy(update={"period": QUARTERS[1]})
     plan = solved.plan.model_copy(update={"placements": (*solved.plan.placements, later)})
     found = [each.message for each in verify(solved.problem, plan) if each.family == "placement"]
-    assert any("serves what nobody asks for, 1.0 at most" in text for text in found)
+    assert any("serves traffic without demand, above the limit of 1.0" in text for text in found)
 
 
 def test_no_replica_runs_for_the_rounding_of_a_share() -> None:

@@ -97,7 +97,10 @@ def test_a_variant_below_the_floor_of_every_request_is_rejected() -> None:
     assert solved.plan is not None
     strict = replace(solved.problem.services["chat"], quality_floor=0.7)
     problem = replace(solved.problem, services={"chat": strict})
-    assert any("0.6 is below 0.7" in violation.message for violation in verify(problem, solved.plan))
+    assert any(
+        "quality 0.6 is below the floor of 0.7" in violation.message
+        for violation in verify(problem, solved.plan)
+    )
 
 
 def test_one_variant_does_not_replace_another() -> None:
