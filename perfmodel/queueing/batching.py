@@ -1,26 +1,43 @@
-"""Latency of one engine of continuous batching under open load, without running a simulation.
+"""Latency of one engine of continuous batching under open load, in closed form.
 
-With x arrivals an iteration, I prompt tokens and O generated tokens a request and a budget of b tokens an
-iteration, B = x (O - 1) sequences run. A share phi of the iterations carries prompts, p = x I / phi tokens
-each::
+Symbols::
 
-    phi = min(1, max(1 - exp(-x), x I / (b - B)))
+    rate      arrivals at the engine                                        [1/ms]
+    x         arrivals per iteration
+    I, O      new prompt tokens and generated tokens of a request           [tokens]
+    b         token budget of an iteration                                  [tokens]
+    B         generating sequences
+    phi       share of iterations that carry prompts, p tokens each
+    ca2       squared coefficient of variation of interarrival times; 1 is Poisson
+    t_mixed   time of an iteration with p prompt tokens and B sequences     [ms]
+    t_decode  time of an iteration with B sequences alone                   [ms]
+    t_prompt  time from a prompt's first iteration to its first token       [ms]
+
+**TPOT** is the fixed point of x = rate TPOT::
+
+    B    = x (O - 1)
+    phi  = min(1, max(1 - exp(-x), x I / (b - B))),   p = x I / phi
     TPOT = phi t_mixed(p, B) + (1 - phi) t_decode(B)
 
-which is solved with x = rate * TPOT. Where prompts run apart phi is 1 - exp(-x): all that wait are computed
-before the next iteration that generates. A request meets no prompt of its own while it generates, but those
-that came behind it while its own was computed as well: the TPOT that counts is with x + rate D / (O - 1)
-arrivals an iteration, D = t_prompt(I) + rp W. A request that arrives waits for the rest of the iteration that
-it falls into, of length L, and its prompt then runs together with those that arrived within the same one::
+If prompts run apart from decoding, phi = 1 - exp(-x), because all waiting prompts run before the next decode
+iteration. A generating request meets the prompts that arrive during its generation and those that arrived
+behind it during its own prompt, so its TPOT is that at x + rate D / (O - 1) arrivals per iteration, with
+D = t_prompt(I) + rp W.
+
+**TTFT**: a request waits for the rest of the current iteration, of length L. Its prompt then runs together
+with those that arrived during that iteration, and behind a queue of prompts::
 
     E[TTFT] = ca2^0.11 (E[L / 2 + t_prompt(I (1 + K))] + rp W)
-    K(L) = 2 m(L / 2),   m(s) = sum over j of gammainc(j / ca2, rate s / ca2)
-    rp = rate I t_mixed(e) / e,   W = ca2 rp / (2 (1 - rp)) (I / e) t_mixed(e),   e = b - B
+    K(L)    = 2 m(L / 2),   m(s) = sum over j of gammainc(j / ca2, rate s / ca2)
+    rp      = rate I t_mixed(e) / e
+    W       = ca2 rp / (2 (1 - rp)) (I / e) t_mixed(e),   e = b - B
 
-m counts the renewals of gamma-distributed times between arrivals with the squared coefficient of variation
-ca2 (Poisson: 1, and m(s) = rate s). Percentiles are that mean times a factor. The exponents and the factors
-were fitted to `fleetplan.perfmodel.replay`; `benchmarks/queueing.py` prints what they are off by. They hold
-up to rp = 0.6. Above 0.8 they mean nothing: use the simulation.
+m counts the renewals of gamma-distributed interarrival times (m(s) = rate s for Poisson arrivals), rp is the
+utilisation by prompts, e the prompt budget beside B sequences. Percentiles are the mean times a factor.
+
+Source: the structure follows M/G/1 queues; the exponents and factors were fitted to
+`fleetplan.perfmodel.replay`, and `benchmarks/queueing.py` prints their errors. The formulas are valid up to
+rp = 0.6. Above rp = 0.8, use the simulation.
 """
 
 from __future__ import annotations
@@ -34,30 +51,30 @@ from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 
 BURST_EXPONENTS: Final = {None: 0.11, 0.95: 0.28, 0.99: 0.33}
-"""By how much ca2 lengthens the mean, and percentiles, of TTFT."""
+"""Exponent of ca2 in the mean of TTFT, and in its percentiles."""
 
 PERCENTILE_FACTORS: Final = {0.95: (1.35, 1.4), 0.99: (1.6, 2.4)}
-"""Percentile over mean of TTFT at rp = 0, and its growth with rp."""
+"""Ratio of percentile to mean TTFT at rp = 0, and its slope in rp."""
 
 _ROUNDS: Final = 60
-"""Steps of the fixed point, each halfway: it has settled to 1e-6 after 30 of them."""
+"""Damped steps of the fixed point, each by half; 30 of them converge to 1e-6."""
 
 _MOST_RENEWALS: Final = 64
-"""Terms of m(s): the arrivals within half an iteration are fewer."""
+"""Terms of m(s), more than the arrivals within half an iteration."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """An engine under a rate of arrivals, each array of shape (n,).
+    """Steady state of engines under open load, each array of shape (n,).
 
     Attributes
     ----------
     sequences : FloatArray
-        Mean number that run.
+        Mean number of generating sequences.
     tpot_ms, ttft_ms : FloatArray
         Means. [ms]
     prompt_share : FloatArray
-        rp: time for prompts over all time, if iterations were full of them.
+        rp: utilisation by prompts, if every iteration that carries prompts is full of them.
     burstiness : float
         ca2: squared coefficient of variation of the times between arrivals.
     """
@@ -69,7 +86,7 @@ class OpenLoop:
     burstiness: float
 
     def ttft_percentile_ms(self, share: float) -> FloatArray:
-        """Return the TTFT that `share` of the requests, 0.95 or 0.99, do not exceed. [ms]."""
+        """Return the TTFT that `share` of the requests, 0.95 or 0.99, do not exceed. [ms]"""
         start, growth = PERCENTILE_FACTORS[share]
         bursts = self.burstiness ** (BURST_EXPONENTS[share] - BURST_EXPONENTS[None])
         found: FloatArray = self.ttft_ms * (start + growth * self.prompt_share) * bursts
@@ -86,7 +103,7 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
     requests_per_ms : FloatArray
         Arrivals at the engine, shape (n,). [1/ms]
     burstiness : float
-        Squared coefficient of variation of the times between them.
+        Squared coefficient of variation of the interarrival times.
     """
     prompt, steps = times.lengths.computed_tokens, times.lengths.decode_iterations * times.lengths.samples
     iteration = times.decode_ms(np.ones_like(requests_per_ms))
@@ -116,10 +133,10 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
 def _iteration_met(
     times: IterationTimes, requests_per_ms: FloatArray, mean_ms: FloatArray, behind_ms: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean iteration of a request that generates, and sequences that do so. [ms].
+    """Return the mean iteration that a generating request meets [ms], and the generating sequences.
 
-    Prompts of those that arrive while it generates are computed meanwhile, and so are those that came behind
-    it while its own was computed. An engine that nobody generates on has no iteration that counts.
+    Such a request meets the prompts that arrive during its generation, and those that arrived behind it
+    during its own prompt. The result has no meaning for an engine without generating requests.
     """
     steps = times.lengths.decode_iterations + np.zeros_like(mean_ms)
     behind = requests_per_ms * behind_ms / np.maximum(steps, 1.0)
@@ -137,7 +154,7 @@ def _iteration_met(
 def _prompts(
     times: IterationTimes, arrivals: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the share of iterations that carry prompts, and tokens of prompts in each of them."""
+    """Return phi, the share of iterations that carry prompts, and the prompt tokens of each of them."""
     joint, tokens = times.admission.joint_iterations, arrivals * times.lengths.computed_tokens
     filled = 0.0 if times.admission.prompts_apart else tokens / times.cycle_room(sequences)
     carrying = np.minimum(1.0, np.maximum(-np.expm1(-arrivals * joint) / joint, filled))
@@ -151,16 +168,16 @@ def _after_ms(
     burstiness: float,
     sequences: FloatArray,
 ) -> FloatArray:
-    """Return the mean TTFT of a request that arrives within an iteration of the given length. [ms]."""
+    """Return the mean TTFT of a request that arrives during an iteration of the given length. [ms]"""
     together = 1 + 2 * renewals(requests_per_ms * iteration_ms / 2, burstiness)
     return iteration_ms / 2 + times.prompts_ms(times.lengths.computed_tokens * together, sequences)
 
 
 def renewals(expected: FloatArray, burstiness: float) -> FloatArray:
-    """Return mean number of arrivals that follow one within a time in which `expected` arrive on average."""
+    """Return the mean number of arrivals after an arrival, in a time with `expected` arrivals on average."""
     if burstiness == 1.0:
         return expected
-    # It parses its own docstrings: a tenth of a start that most fleets need not wait for.
+    # SciPy takes a tenth of the start to import, and most fleets do not need it.
     from scipy.special import gammainc  # noqa: PLC0415
 
     terms = np.arange(1, _MOST_RENEWALS + 1)[:, None] / burstiness

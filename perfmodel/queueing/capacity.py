@@ -1,8 +1,9 @@
 """Capacity of a pool within a latency limit, as a function of its size.
 
-A larger pool may run closer to saturation: n rho(n), the load of n servers within the limit, is convex and
-lies above each line through two of its neighbouring points. A line load <= slope n - loss holds for every n,
-so the planner uses lines: they are exact at their point and conservative elsewhere.
+Let rho(n) be the largest utilisation at which n servers meet the limit. A larger pool may run closer to
+saturation, so n rho(n), its load, is convex in n and lies above each line through two neighbouring points. A
+line load <= slope n - loss therefore holds for every n: it is exact at its points and conservative elsewhere.
+The planner uses these lines.
 """
 
 from __future__ import annotations

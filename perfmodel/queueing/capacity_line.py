@@ -1,4 +1,4 @@
-"""A straight line below what pools of any size carry, as the planner uses it."""
+"""A lower bound, linear in the pool size, on the load that a pool carries within its latency limits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class CapacityLine:
     Attributes
     ----------
     slope : float
-        Load, in replicas that are always busy, that one replica more carries.
+        Load of an additional replica, in replicas that are always busy.
     loss : float
-        Replicas that a pool keeps free for waiting times to stay short.
+        Idle replicas that a pool needs to keep waiting times within the limits.
     least : int
-        Smallest pool for the line.
+        Smallest pool to which the line applies.
     """
 
     slope: float
@@ -24,5 +24,5 @@ class CapacityLine:
     least: int = 1
 
     def at(self, replicas: float) -> float:
-        """Return the load that a pool carries by this line, at least none."""
+        """Return the load that a pool of this size carries, at least 0."""
         return 0.0 if replicas < self.least else max(0.0, self.slope * replicas - self.loss)

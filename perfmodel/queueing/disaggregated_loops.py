@@ -1,20 +1,24 @@
-"""Closed loop of a disaggregated deployment: clients around replicas that prefill and others that generate.
+"""Closed loop of a disaggregated deployment: clients, prefill replicas and decode replicas.
 
-N clients each send when they are answered. By Little's law X requests a ms need
+Symbols: N clients, each of which sends its next request when it has its answer; X requests per ms; O
+generated tokens of a request; B sequences of a decode engine; k prompts of a full prefill iteration, which
+takes t(k) ms; r the utilisation of the prefill engines.
 
-    N = X (TTFT + (O - 1) TPOT(B)),    B = X O TPOT(B) / engines of decode
+**Rate and batch** follow from Little's law::
 
-A rank of a prefill replica computes up to k = budget / I whole prompts in an iteration of t(k), so that all
-together complete at most engines k / t(k). Below that a prompt finds an iteration running with chance r, the
-share of that rate in use, waits for half of it, and queues as in front of a server of constant time::
+    N = X (TTFT + (O - 1) TPOT(B)),    B = X O TPOT(B) / decode engines
+
+**TTFT**: prefill engines complete at most engines k / t(k) requests per ms. A prompt finds its engine busy
+with probability r, waits for half of the current iteration, and queues as in M/D/1::
 
     steady TTFT = t(1) + r t(1) / 2 + r^2 / (2 (1 - r)) t(k) / k
 
-Clients that find no place in the decode batch, or no prefill in time, wait outside, by Little's law. So one
-client meets the figures of single prompts and sequences, and many of them the rates of full batches: those
-are the rows of a landscape, of which plans are made. All clients send their first request together: in the
-mean its prompt is done after (n + 1) / 2 iterations of n. The cache then travels to decode. A server that
-streams s tokens at a time shows its first s together::
+Clients without a place in the decode batch, or beyond the prefill rate, wait outside by Little's law. A
+single client therefore has the latencies of single prompts and sequences, and many clients have the rates of
+full batches, which a landscape states. All clients send their first request at once: with n iterations for
+that burst, its mean TTFT is (n + 1) / 2 iterations. The KV cache then moves to decode.
+
+**Streaming**: a server that sends s tokens at a time shows the first s together::
 
     seen TTFT = TTFT + (s - 1) TPOT,    seen TPOT = TPOT (O - s) / (O - 1)
 """
@@ -37,15 +41,15 @@ _BISECTIONS: Final = 50
 """Bisection steps for the batch."""
 
 _LARGEST_SHARE: Final = 0.995
-"""Keeps the queue of prompts finite next to saturation."""
+"""Largest utilisation in the formula of the prompt queue, which is infinite at 1."""
 
 GRID_BATCHES: Final = 24
-"""Batches at which decode is evaluated; TPOT is nearly straight between them."""
+"""Batches at which decode is evaluated; TPOT is nearly linear between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The two kinds of replicas and the requests that they serve, each array of shape (n_configs,).
+    """Prefill and decode replicas with their requests, each array of shape (n_configs,).
 
     Attributes
     ----------
@@ -79,7 +83,7 @@ class PoolsState:
     requests_per_s : FloatArray
         Rate of the whole deployment. [1/s]
     decode : PhaseResult
-        The decode step at the batch that it settles at.
+        Decode step at the steady batch.
     fits : NDArray[np.bool_]
         Whether weights and the cache of one sequence fit on both kinds of replicas.
     """
@@ -93,7 +97,7 @@ class PoolsState:
 
 @dataclass(frozen=True, slots=True)
 class _PrefillRates:
-    """Rates of prefill replicas, each of shape (n_configs,); per ms."""
+    """Latencies and largest rate of prefill replicas, each of shape (n_configs,)."""
 
     alone_ms: FloatArray
     each_ms: FloatArray
@@ -120,7 +124,7 @@ def disaggregated_loop(
     concurrency : FloatArray
         Requests in the system, shape (n_configs,).
     requests : FloatArray
-        Requests that are sent in all, the first `concurrency` of them together; 0 for the long run.
+        Requests sent in total, the first `concurrency` of them at once; 0 for the steady state.
     streamed_tokens : IntArray
         Tokens that a server sends at a time, at least 1. [tokens]
     """
@@ -137,7 +141,7 @@ def disaggregated_loop(
     most = np.minimum(concurrency / engines, places)
 
     def settled(batch: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the rate, TPOT and steady TTFT of decode engines that hold `batch` sequences each."""
+        """Return the rate [1/ms], TPOT and steady TTFT [ms] of decode engines with `batch` sequences each."""
         tpot = tpot_of(np.maximum(1.0, batch))
         rate = batch * engines / (output * tpot)
         return rate, tpot, _steady_ms(prompts, rate) + outside
@@ -151,7 +155,7 @@ def disaggregated_loop(
         low, high = np.where(room, middle, low), np.where(room, high, middle)
     batch = high
     rate, tpot, steady = settled(batch)
-    # By Little's law, requests that do not generate wait for the first token.
+    # By Little's law, requests that do not generate wait for their first token.
     steady = np.maximum(steady, concurrency / rate - (output - 1) * tpot)
     rounds = np.maximum(1.0, requests / concurrency)
     burst = np.maximum(prompts.burst_ms + outside, np.where(batch >= places, steady, 0.0))

@@ -1,4 +1,4 @@
-"""Open loops of whole replicas: the formulas of one engine, and the limits of batch and cache."""
+"""Open loops of replicas: the formulas of one engine (`batching`) within the limits of batch and cache."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from fleetplan.perfmodel.serving.replica_loops import (
 def open_loop(evaluator: Evaluator, load: Load, requests_per_s: FloatArray) -> SteadyState:
     """Return the latency of replicas under a given rate of Poisson arrivals.
 
-    A rate above that of a closed loop which always fills batch and cache is not sustained; the numbers are
-    then those of that loop.
+    A rate above that of a closed loop with a full batch and cache is not sustained; the result then describes
+    that closed loop.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
-"""Capacity of pools of prefill and of decode replicas within limits under load.
+"""Capacity of pools of prefill replicas and of decode replicas within latency limits under load.
 
-A prefill replica of PP stages accepts the next batch when its first stage is free, so it is a server that a
-batch occupies for T / PP, and the batch is done after T. The wait for a batch assumes the time of a full one.
-A decode replica is as many servers as it has slots; TPOT already applies to a full batch, so the condition is
-that few requests find no slot.
+A prefill replica with PP pipeline stages accepts its next batch when its first stage is free. It is a server
+with service time T / PP for a batch that takes T. The wait for a batch assumes the time of a full batch.
+
+A decode replica is as many servers as it has slots. TPOT already applies to a full batch, so the limit is the
+share of requests that find no free slot.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ class PrefillServers:
     Attributes
     ----------
     pass_ms : FloatArray
-        A full batch of prompts of mean length, over all stages. [ms]
+        Time of a full batch of prompts of mean length through all stages. [ms]
     stages : IntArray
         Pipeline stages.
     prompts : IntArray
         Prompts of a full batch, over all ranks.
     after_ms : FloatArray
-        Time to first token that follows the computation: the transfer of the cache. [ms]
+        Part of TTFT after the computation: the transfer of the KV cache. [ms]
     spread : PromptSpread
         Squared coefficient of variation of the times of single prompts.
     """
@@ -84,18 +85,18 @@ class PrefillServers:
 def prefill_loads(
     servers: PrefillServers, limits: Sequence[LatencyLimit], outside_ms: float, burstiness: float
 ) -> FloatArray:
-    """Return the load of pools of `POOL_SIZES` replicas, in always busy replicas, shape (n_configs, n).
+    """Return the load of pools of `POOL_SIZES` replicas, in fully used replicas, shape (n_configs, n).
 
     Parameters
     ----------
     servers : PrefillServers
         The configurations.
     limits : Sequence[LatencyLimit]
-        On TTFT; without any a pool may be busy all the time.
+        On TTFT; without limits, a pool may be fully used.
     outside_ms : float
         Part of TTFT outside inference. [ms]
     burstiness : float
-        Squared coefficient of variation of the times between arrivals.
+        Squared coefficient of variation of the interarrival times.
     """
     sizes = POOL_SIZES.astype(np.float64)[None, :]
     mean_ms = servers.pass_ms * servers.spread.mean
@@ -125,16 +126,16 @@ def prefill_shares(limits: Sequence[LatencyLimit]) -> list[float]:
 def decode_loads(
     places: IntArray, limits: Sequence[LatencyLimit], burstiness: float, output_variation: float
 ) -> FloatArray:
-    """Return the load of pools of `POOL_SIZES` replicas, in always full replicas, shape (n_configs, n).
+    """Return the load of pools of `POOL_SIZES` replicas, in replicas with full batches, shape (n_configs, n).
 
     Parameters
     ----------
     places : IntArray
         Sequences of a replica, over all ranks and stages, shape (n_configs,).
     limits : Sequence[LatencyLimit]
-        On TTFT: a wait for a place delays the first token.
+        On TTFT: a wait for a slot delays the first token.
     burstiness : float
-        Squared coefficient of variation of the times between arrivals.
+        Squared coefficient of variation of the interarrival times.
     output_variation : float
         Squared coefficient of variation of the generated tokens.
     """

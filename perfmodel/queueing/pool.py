@@ -1,22 +1,24 @@
-"""Waiting and sojourn times of n equal servers behind one queue, for any burstiness and service times.
+"""Waiting and sojourn times of n equal servers with one queue, for general arrivals and service times.
 
-Times are in mean service times. With the squared coefficients of variation of the times between arrivals
-(ca2) and of the service times (cs2)::
+Times are in mean service times. Symbols: rho utilisation; ca2 and cs2 squared coefficients of variation of
+interarrival and service times; W waiting time; S service time; A interarrival time; T = W + S sojourn time;
+index p a percentile::
 
-    z = 1 + (ca2 - 1) / (1 + cs2)        peakedness: how much burstier than Poisson the busy servers are
-    n' = n / z                           as many servers of Poisson traffic wait as long (Hayward)
-    P(W > 0) = Erlang C of n' servers at utilisation rho, n' any positive number
+    z = 1 + (ca2 - 1) / (1 + cs2)        peakedness of the number of busy servers
+    n' = n / z                           servers with the same wait under Poisson arrivals (Hayward)
+    P(W > 0) = Erlang C of n' servers at utilisation rho, with n' any positive number
     E[W] = P(W > 0) (1 + cs2) / (2 n' (1 - rho))
     P(W > x) = min(1, E[W] eta) exp(-eta x)
     T_p = 1 + E[W] + hypot(W_p - E[W], S_p - 1)
 
-Long waits fall off with the rate eta at which E[exp(eta S / n)] E[exp(-eta A)] = 1 for gamma-distributed
-service times S and times between arrivals A; the factor before it keeps the mean. The last line adds the
-spreads of waiting and service as independent ones. M/M/n and the mean of M/G/1 come out exactly. Sources:
-Hayward's approximation as in A. A. Fredericks, "Congestion in blocking systems: a simple approximation
-technique", Bell System Technical Journal 59 (1980); the scaling by (1 + cs2) / 2: A. M. Lee and P. A.
-Longton, Operational Research Quarterly 10 (1959); the rate eta: J. F. C. Kingman, "A martingale inequality in
-the theory of queues", Proceedings of the Cambridge Philosophical Society 60 (1964).
+eta is the decay rate of long waits: E[exp(eta S / n)] E[exp(-eta A)] = 1 for gamma-distributed S and A. The
+factor E[W] eta keeps the mean. The last line adds the deviations of W and S as those of independent
+variables. M/M/n and the mean of M/G/1 are exact.
+
+Sources: Hayward's approximation: A. A. Fredericks, "Congestion in blocking systems: a simple approximation
+technique", Bell System Technical Journal 59 (1980). The factor (1 + cs2) / 2: A. M. Lee and P. A. Longton,
+Operational Research Quarterly 10 (1959). The rate eta: J. F. C. Kingman, "A martingale inequality in the
+theory of queues", Proceedings of the Cambridge Philosophical Society 60 (1964).
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class Variability:
     Attributes
     ----------
     arrivals : float or FloatArray
-        Squared coefficient of variation of the times between arrivals; 1 is Poisson.
+        Squared coefficient of variation of the interarrival times; 1 is Poisson.
     service : float or FloatArray
         Squared coefficient of variation of the service times; 0 is a constant.
     """
@@ -62,7 +64,7 @@ class Variability:
 
     @property
     def peakedness(self) -> FloatArray:
-        """Servers that such traffic makes one server's worth of Poisson traffic need, at least 0.01."""
+        """Peakedness z, at least 0.01."""
         return np.asarray(np.maximum(0.01, 1.0 + (self.arrivals - 1.0) / (1.0 + self.service)))
 
 
@@ -73,11 +75,11 @@ class Waiting:
     Attributes
     ----------
     chance : FloatArray
-        Share of requests that wait at all.
+        Probability of waiting.
     mean : FloatArray
-        Over all requests.
+        Mean over all requests.
     fall : FloatArray
-        Rate at which long waits become rare.
+        Decay rate eta of long waits.
     """
 
     chance: FloatArray
@@ -110,7 +112,7 @@ def waiting(servers: FloatArray, utilisation: FloatArray, variability: Variabili
 
 
 def fall_rate(servers: FloatArray, utilisation: FloatArray, variability: Variability) -> FloatArray:
-    """Return the rate at which long waits become rare, per mean service time, shape (n,)."""
+    """Return the decay rate eta of long waits, per mean service time, shape (n,)."""
     # In heavy traffic it is 2 n (1 - rho) / (ca2 + cs2); gamma distributions stay within the bracket.
     heavy = 2.0 * (1.0 - utilisation) / (variability.arrivals + variability.service)
     low, high = heavy * _BRACKET[0], heavy * _BRACKET[1]
@@ -137,8 +139,8 @@ def _log_moment(rate: FloatArray, squared_variation: Numbers) -> FloatArray:
 
 
 def erlang_c(servers: FloatArray, utilisation: FloatArray) -> FloatArray:
-    """Return the share of requests that wait in M/M/n, for any positive number of servers, shape (n,)."""
-    # It parses its own docstrings: a tenth of a start that most fleets need not wait for.
+    """Return the probability of waiting in M/M/n (Erlang C) for any positive n, shape (n,)."""
+    # SciPy takes a tenth of the start to import, and most fleets do not need it.
     from scipy.special import gammaincc, gammaln  # noqa: PLC0415
 
     load = np.maximum(servers * utilisation, 1e-300)
@@ -149,7 +151,7 @@ def erlang_c(servers: FloatArray, utilisation: FloatArray) -> FloatArray:
 
 
 def sojourn_mean(servers: FloatArray, utilisation: FloatArray, variability: Variability) -> FloatArray:
-    """Return the mean of wait and service, in mean service times, shape (n,)."""
+    """Return the mean sojourn time, in mean service times, shape (n,)."""
     return 1.0 + waiting(servers, utilisation, variability).mean
 
 
@@ -160,7 +162,7 @@ def sojourn_percentile(
     share: float,
     service_percentile: Numbers = 1.0,
 ) -> FloatArray:
-    """Return wait and service that `share` of the requests do not exceed, in mean service times, shape (n,).
+    """Return the sojourn time that `share` of the requests do not exceed, in mean service times, shape (n,).
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class PromptSpread:
 def prompt_spread(
     evaluator: Evaluator, layouts: Sequence[Parallelism], kind: RequestKind, shares: Sequence[float]
 ) -> PromptSpread:
-    """Evaluate prompts of different lengths on their own.
+    """Return the spread of the times of single prompts of different lengths.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def prompt_spread(
 def _times_ms(
     evaluator: Evaluator, layouts: Sequence[Parallelism], kind: RequestKind, tokens: np.ndarray
 ) -> FloatArray:
-    """Return the time of one prompt a rank by layout and length, shape (n_layouts, n_lengths). [ms]."""
+    """Return the time of one prompt per rank, by layout and length, shape (n_layouts, n_lengths). [ms]"""
     count = len(layouts) * tokens.size
     input_tokens = np.tile(tokens, len(layouts))
     prefix = np.full(count, kind.prefix_tokens)

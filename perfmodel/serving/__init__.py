@@ -1,9 +1,9 @@
-"""A replica with traffic: how it fills its iterations, which requests arrive, what an iteration costs.
+"""A replica under load: how its engines fill iterations, which requests arrive, what an iteration costs.
 
 In: an evaluator and a load. Out: `burst` and `replica_loops.closed_loop` return a `SteadyState`,
 `replica_loops.full_batches` the rates of replicas with full batches; `requests_of` draws `Requests`;
-`step_grids` and `step_costs` have the times that queueing and replay read; `default_scheduling` is the
-default behaviour of a framework.
+`step_grids` and `step_costs` return the iteration times that queueing and replay read; `default_scheduling`
+returns the default behaviour of a framework.
 """
 
 from fleetplan.perfmodel.serving.admission import Admission

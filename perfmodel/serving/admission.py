@@ -1,14 +1,18 @@
-"""Admission of requests into the batch: delays between an arrival and its first iteration.
+"""Admission of requests into the batch: the delay between an arrival and its first iteration.
 
-Iterations are launched before the one that runs has ended, so that nothing waits for the host: a request that
-arrives meanwhile finds the next iteration already made up, and joins the one after. SGLang's
-`--scheduler-recv-interval` looks for new requests only every so many decode iterations: they wait for half of
-them in the mean. TensorRT-LLM's `batch_wait_timeout_iters` lets the first prompt that waits gather others for
-so many iterations W; with x arrivals an iteration it waits for W, those that join it for half of it::
+**Iterations ahead.** A server schedules iterations before the running one has ended, so that the accelerator
+never waits for the host. A request that arrives meanwhile misses the next iteration and joins the one after.
+
+**Polling.** SGLang's `--scheduler-recv-interval` checks for new requests only every so many decode
+iterations. On average, a request waits for half of that interval.
+
+**Gathering.** TensorRT-LLM's `batch_wait_timeout_iters` lets the first waiting prompt gather others for W
+iterations. It waits for W iterations, the prompts that join it for W / 2 on average. With x arrivals per
+iteration::
 
     E[wait] = W (1 + x W / 2) / (1 + x W)
 
-and in both cases all that have come are computed together.
+With polling and with gathering, all prompts that have arrived are computed together.
 
 Sources: vLLM's `--async-scheduling`, and the overlap schedulers of SGLang and TensorRT-LLM, on by default;
 SGLang's server arguments and `SchedulerRecvSkipper` (a decode iteration counts one, one with prompts 1,000,
@@ -32,15 +36,15 @@ class Admission:
     Attributes
     ----------
     iterations_ahead : float
-        Iterations that are made up before the one that runs has ended.
+        Iterations that are scheduled before the running one has ended.
     polled_iterations : float
-        From one look at new requests to the next; 1 is a look before each.
+        Iterations between two checks for new requests; 1 checks before each.
     gathering_iterations : float
-        For which the first prompt that waits gathers others; 0 is none.
+        Iterations for which the first waiting prompt gathers others; 0 for none.
     prompts_apart : bool
         Whether prompts run in separate iterations before any decoding, as in SGLang.
     prompts_aligned : bool
-        Whether attention-DP ranks wait with their prompts for one another (SGLang's
+        Whether attention-DP ranks start their prompts together (SGLang's
         `--enable-prefill-delayer`).
     """
 
@@ -51,12 +55,12 @@ class Admission:
     prompts_aligned: bool = False
 
     def wait_iterations(self, starts: FloatArray) -> FloatArray:
-        """Return the mean wait beyond the iteration that runs at the arrival, shape (n,). [iterations].
+        """Return the mean wait after the iteration that runs at the arrival, shape (n,). [iterations]
 
         Parameters
         ----------
         starts : FloatArray
-            Requests an iteration, shape (n,).
+            Requests that start per iteration, shape (n,).
         """
         gathered = starts * self.gathering_iterations
         gathering = self.gathering_iterations * (1 + gathered / 2) / (1 + gathered)
@@ -65,7 +69,7 @@ class Admission:
 
     @property
     def joint_iterations(self) -> float:
-        """Iterations whose arrivals are computed together. [iterations]."""
+        """Iterations whose arrivals are computed together. [iterations]"""
         return float(np.maximum(self.polled_iterations, self.gathering_iterations))
 
 

@@ -1,4 +1,4 @@
-"""Traffic made up from its statistics: when requests arrive, and how long they are."""
+"""Synthetic traffic from its statistics: arrival times and lengths of requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RequestKind:
     input_tokens, output_tokens : int
         Mean new prompt tokens and generated tokens. [tokens]
     prefix_tokens : int
-        Prompt tokens whose cache is always there. [tokens]
+        Prompt tokens that are always cached. [tokens]
     lengths : LengthHistogram or None
         Distribution of lengths, scaled to the means; None for equal lengths.
     """
@@ -33,7 +33,7 @@ class RequestKind:
     lengths: LengthHistogram | None = None
 
     def input_quantiles(self, shares: FloatArray) -> FloatArray:
-        """Return the new prompt tokens that these shares of the requests do not exceed. [tokens]."""
+        """Return the new prompt tokens that these shares of the requests do not exceed. [tokens]"""
         if self.lengths is None:
             return np.full(shares.shape, float(self.input_tokens))
         scale = self.input_tokens / self.lengths.mean_input_tokens
@@ -46,7 +46,7 @@ class RequestKind:
 
     @property
     def longest_tokens(self) -> int:
-        """Tokens of the longest request, prefix and output included. [tokens]."""
+        """Tokens of the longest request, prefix and output included. [tokens]"""
         if self.lengths is None:
             return self.prefix_tokens + self.input_tokens + self.output_tokens
         inputs = max(each.input_to for each in self.lengths.bins) / self.lengths.mean_input_tokens
@@ -56,7 +56,7 @@ class RequestKind:
 
 
 def drawn_lengths(kind: RequestKind, count: int, random: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Draw new prompt tokens and generated tokens of `count` requests. [tokens]."""
+    """Draw new prompt tokens and generated tokens of `count` requests. [tokens]"""
     if kind.lengths is None:
         return np.full(count, kind.input_tokens), np.full(count, kind.output_tokens)
     bins = kind.lengths.bins
@@ -78,14 +78,14 @@ def _scaled(tokens: IntArray, scale: float) -> IntArray:
 def renewal_times_ms(
     requests_per_s: float, burstiness: float, count: int, random: np.random.Generator
 ) -> FloatArray:
-    """Return the arrivals with gamma-distributed times between them, shape (count,). [ms].
+    """Return the arrival times of a renewal process with gamma-distributed intervals, shape (count,). [ms]
 
     Parameters
     ----------
     requests_per_s : float
-        Their mean rate. [1/s]
+        Mean rate. [1/s]
     burstiness : float
-        Squared coefficient of variation of the times between them; 1 is Poisson.
+        Squared coefficient of variation of the interarrival times; 1 is Poisson.
     count : int
         Number of requests.
     random : numpy.random.Generator
@@ -106,9 +106,9 @@ class Regimes:
     busy_ratio : float
         Rate of the busy regime over the mean rate, above 1.
     busy_share : float
-        Share of the time that is busy; the calm rate follows from the mean.
+        Share of time in the busy regime; the calm rate follows from the mean.
     busy_s : float
-        Mean length of a busy spell, exponentially distributed like that of a calm one. [s]
+        Mean duration of a busy regime; the durations of both are exponentially distributed. [s]
     """
 
     busy_ratio: float = 3.0
@@ -128,7 +128,7 @@ class Regimes:
 def regime_times_ms(
     requests_per_s: float, regimes: Regimes, duration_s: float, random: np.random.Generator
 ) -> FloatArray:
-    """Return the arrivals of a Markov-modulated Poisson process within a time, shape (n,). [ms].
+    """Return the arrival times of a Markov-modulated Poisson process, shape (n,). [ms]
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""Requests that are all released at once, with none to follow: how some benchmarks load an instance.
+"""Bursts: requests that are released at once, with none to follow, as some benchmarks load an instance.
 
-In a closed loop a request follows as soon as another ends, so that in the long run prompts arrive one by one.
-A benchmark that sends only as many requests as its concurrency never gets there: all prompts are processed
-first, the requests then decode together, and all end together. TTFT is longer than in a closed loop, and
-TPOT shorter. Where fewer requests run at once, their mean latency can be shorter, first come first served;
-all of them are never done sooner.
+In a closed loop, a request follows as soon as another ends, so in the steady state prompts arrive one by one.
+A benchmark that sends only as many requests as its concurrency never reaches that state: all prompts are
+computed first, then all requests decode together and end together. TTFT is longer than in a closed loop, and
+TPOT shorter. With fewer requests at a time, first come first served, their mean latency may be shorter, but
+the last one ends no sooner.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from fleetplan.perfmodel.steps import StepShape, StepTimes
 
 @dataclass(frozen=True, slots=True)
 class _Wave:
-    """Requests that are released together and end together, each of shape (n_configs,).
+    """Requests that start and end together, each of shape (n_configs,).
 
-    First tokens come after `ttft_ms` on average, further tokens `tpot_ms` apart, the last after `wave_ms`.
+    The first token comes after `ttft_ms` on average, further ones every `tpot_ms`, the last after `wave_ms`.
     """
 
     ttft_ms: FloatArray
@@ -43,12 +43,17 @@ class _Wave:
 
 
 def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadyState:
-    """Return the mean times of requests of one length that are released together.
+    """Return the mean latency of equal requests that are released together.
 
-    B prompts take n iterations. The first token of the k-th prompt comes after k of them, and its decoding
-    waits for the remaining n-k: TTFT = (n+1)/2 t_prefill and TPOT = t_decode + (n-1)/2 t_prefill / (O-1). The
-    whole burst takes n t_prefill + (O-1) t_decode. Requests beyond the cache form further waves, one after
-    the other; the last wave has the remainder. The rate is that of all requests over all waves.
+    The prompts take n iterations of t_prefill; a request generates O tokens. The first token of the k-th
+    prompt comes after k iterations, and its decoding waits for the other n - k::
+
+        TTFT  = (n + 1) / 2 t_prefill
+        TPOT  = t_decode + (n - 1) / 2 t_prefill / (O - 1)
+        burst = n t_prefill + (O - 1) t_decode
+
+    Requests beyond the KV cache form further waves; the last wave has the remainder. The rate counts all
+    requests over all waves.
 
     Parameters
     ----------
@@ -57,7 +62,7 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
     load : Load
         Lengths and parallelism.
     concurrency : FloatArray
-        Requests that are released to one replica, shape (n_configs,).
+        Requests released to one replica, shape (n_configs,).
     """
     share = concurrency / load.engines
     allowed, fits = cache_limit(evaluator, load, share)
@@ -93,7 +98,7 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
 
 
 def _wave(evaluator: Evaluator, load: Load, batch: IntArray) -> _Wave:
-    """Run `batch` requests of a rank and micro-batch: all prompts, then all generation."""
+    """Return the wave of `batch` requests of a rank and micro-batch: all prompts, then all decoding."""
     prompts, new_tokens = prompts_taken(load, batch.astype(np.float64))
     steps = np.maximum(1.0, batch * load.input_tokens / (prompts * new_tokens))
     prefix = load.prefix_tokens + (load.input_tokens - new_tokens) // 2

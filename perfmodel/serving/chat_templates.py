@@ -1,9 +1,9 @@
-"""Time that a server takes of its one process to render the messages of a chat request.
+"""Time of a server's single process to render the messages of a chat request.
 
-A chat request is a list of messages that the server renders by the template of the model. Versions of vLLM
-parsed the template again for every request. Python does that for one request after the other, and all arrived
-requests reach the engine together: of 1,000 simultaneous requests, none does so before 10 s. Requests with
-plain text, as in most benchmarks, have no template.
+A server renders the messages of a chat request by the template of the model. Some versions of vLLM parsed the
+template for every request. Python parses one request after the other, and all arrived requests reach the
+engine together: of 1,000 simultaneous requests, none reaches it before 10 s. Requests with plain text, as in
+most benchmarks, have no template.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ParsedTemplate:
     since, until : str
         First month with it, and first month without it (YYYY-MM).
     request_ms : float
-        For each request. [ms]
+        Time per request. [ms]
     source : str
         Source: documentation or measurement.
     """
@@ -63,7 +63,7 @@ PARSED_TEMPLATES: Final = (
 
 
 def template_ms(framework: str, model_type: str, software_date: str) -> float:
-    """Return the time of a chat request for its template, one after the other. [ms].
+    """Return the serial time of a chat request for its template. [ms]
 
     Parameters
     ----------

@@ -1,27 +1,43 @@
-"""Latency of one engine in a closed loop, as benchmarks run it: each client sends when it is answered.
+"""Latency of one engine in a closed loop: each client sends its next request when it has its answer.
 
-With c clients, N = m c requests, I prompt and O generated tokens and a budget of b tokens an iteration, a
-request takes L = (O - 1) + s + (1 - 1/c) + q iterations, s = max(1, I / (b - B)) of them for its prompt, one
-for which it waits unless it is alone, and q in the queue, so x = c / L requests start an iteration; time
-outside the engine counts as iterations too. The share phi of iterations with prompts follows as in open loop,
-and TPOT from those that a request meets while it generates: x' = x (1 - 1/c) / (1 - r / c) of the others
-start an iteration then, none of its own. A request waits for the iteration that runs when it arrives, shares
-the next one with those that came with it, and queues where prompts nearly fill the iterations::
+Symbols::
+
+    c, N      clients, and requests in total: N = m c
+    I, O      new prompt tokens and generated tokens of a request           [tokens]
+    b         token budget of an iteration                                  [tokens]
+    B         generating sequences
+    L         iterations of a request
+    x = c / L requests that start per iteration (Little's law)
+    s, q      iterations of a prompt, and iterations in the queue
+    r         utilisation of the iterations by prompts
+    phi       share of iterations that carry prompts, as in open loop
+    t_mixed   time of an iteration with prompts                             [ms]
+
+**Rate.** A request takes its decode iterations, those of its prompt, one for which it waits unless it is
+alone, and the queue. Time outside the engine counts as iterations::
+
+    L = (O - 1) + s + (1 - 1/c) + q,    s = max(1, I / (b - B))
+
+**TPOT.** A generating request meets the prompts of others only. Of these,
+x' = x (1 - 1/c) / (1 - r / c) start per iteration.
+
+**TTFT.** A request waits for the current iteration, shares the next one with those that arrived meanwhile,
+and queues if prompts nearly fill the iterations::
 
     steady TTFT = TPOT (1 - 1/c) + t_mixed(min(b - B, I (1 + x (1 - 1/c)))) + q t_mixed
     q = r^2 / (2 (1 - r)) <= c I / (2 b)
     r = x I / (b - B)
 
-All clients send their first request together: the j-th prompt of that burst is done after ceil(j I / b)
-iterations, and the mean TTFT of the benchmark is burst / m + (1 - 1/m) steady. Where prompts alone fill every
-iteration, B is what they feed, and by Little's law whoever does not decode waits.
+All clients send their first request together. The j-th prompt of that burst is done after ceil(j I / b)
+iterations, and the mean TTFT of the benchmark is burst / m + (1 - 1/m) steady. If prompts fill every
+iteration, their rate limits B, and by Little's law all clients that do not decode wait.
 
-An `Admission` adds the iterations that pass before a prompt is let in, whose arrivals then run together.
-Where prompts run apart (SGLang), all that wait are computed before the next iteration that generates: r = 0,
-and a request waits for half of those that came with it where they do not fit into one iteration.
+An `Admission` adds the iterations before a prompt is admitted; the arrivals of these iterations run together.
+If prompts run apart (SGLang), all waiting prompts run before the next decode iteration: r = 0, and a request
+waits for half of those that arrived with it if they exceed one iteration.
 
-Lengths are taken to vary from request to request; with fixed lengths requests stay together in cohorts, whose
-TTFT is up to half as long again.
+The formulas assume lengths that vary between requests. Equal requests stay together in cohorts
+(`fleetplan.perfmodel.serving.cohorts`), whose TTFT is up to 50 % longer.
 """
 
 from __future__ import annotations
@@ -30,46 +46,46 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.serving.false_position import Brackets
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 from fleetplan.perfmodel.serving.lengths import Numbers, some_numbers
 
 _ROUNDS: Final = 60
-"""False positions at most; about eight are needed."""
+"""Limit on the steps of false position; eight are usual."""
 
 _CLOSE: Final = 1e-9
-"""Share of the clients to which they are accounted for."""
+"""Tolerance of the number of clients, as a share of it."""
 
 _LARGEST_SHARE: Final = 0.995
-"""Keeps the queue of prompts finite next to saturation."""
+"""Largest utilisation in the formula of the prompt queue, which is infinite at 1."""
 
 _SMALLEST_REST: Final = 1e-9
-"""Minimum iterations beside those of its prompt, for a single client that requests one token."""
+"""Least share of iterations without its own prompt, for a single client that requests one token."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """A benchmark's outcome, each of shape (n,).
+    """Result of a benchmark, each array of shape (n,).
 
     Attributes
     ----------
     sequences : FloatArray
         Mean number of generating sequences.
     starts : FloatArray
-        Mean number of requests that start an iteration.
+        Mean number of requests that start per iteration.
     iteration_ms, tpot_ms : FloatArray
         Mean iteration, and mean time per output token. [ms]
     steady_ttft_ms, burst_ttft_ms : FloatArray
-        Mean TTFT of requests that follow others, and of those that are sent together at the start. [ms]
+        Mean TTFT in the steady state, and of the initial burst. [ms]
     admission_ms : FloatArray
-        Part of the steady TTFT beyond the iteration that runs at the arrival and the prompt itself, for which
-        prompts are not let in. [ms]
+        Part of the steady TTFT by which admission delays a prompt after the iteration that runs at its
+        arrival. [ms]
     requests_per_ms : FloatArray
-        In the long run. [1/ms]
+        Rate in the steady state. [1/ms]
     rounds : FloatArray
-        Requests of a client.
+        Requests per client.
     """
 
     sequences: FloatArray
@@ -84,14 +100,14 @@ class ClosedLoop:
 
     @property
     def mean_ttft_ms(self) -> FloatArray:
-        """Mean TTFT over all requests. [ms]."""
+        """Mean TTFT over all requests. [ms]"""
         found: FloatArray = self.burst_ttft_ms / self.rounds + (1 - 1 / self.rounds) * self.steady_ttft_ms
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Time of a request outside the engine, which TTFT here leaves out. [ms].
+    """Time of a request outside the engine, not included in TTFT here. [ms]
 
     Attributes
     ----------
@@ -121,7 +137,7 @@ def closed_loop(
     clients : FloatArray
         Requests in flight, at least one, shape (n,).
     rounds : FloatArray, optional
-        Requests of each client, at least one, shape (n,); without them, the figures of the initial burst are
+        Requests per client, at least one, shape (n,); without them, the figures of the initial burst are
         NaN.
     outside : Outside
         Time of requests outside the engine.
@@ -140,12 +156,12 @@ def closed_loop(
     steady = running_ms + admission_ms + _own_ms(times, together, sequences) + queue * mixed
     decoding = steps * iteration
     alone = times.prompts_ms(prompt + np.zeros_like(clients), np.zeros_like(clients))
-    # A single client has a rate that more of them do not fall below.
+    # More clients have at least the rate of a single one.
     samples = np.full_like(clients, float(lengths.samples))
     single = 1.0 / (alone + steps * times.decode_ms(samples) + outside_ms)
     rate = np.maximum(clients / (steady + decoding + outside_ms), single)
     rate = np.minimum(rate, clients / (alone + decoding + outside_ms))
-    # No more requests end than start, and all iterations full of prompts start no more than these.
+    # No more requests end than start, and iterations full of prompts limit the starts.
     full = room / prompt / times.prompts_ms(room, sequences)
     rate = np.minimum(rate, np.minimum(np.maximum(starts / overall, single), full))
     # Little's law: requests that do not decode wait for the first token.
@@ -167,7 +183,7 @@ def closed_loop(
 def _mean_iteration(
     times: IterationTimes, starts: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean iteration, and the mean one that carries prompts. [ms]."""
+    """Return the mean iteration, and the mean iteration with prompts. [ms]"""
     carrying, taken = _prompts(times, starts, sequences)
     # Without generation, there are no iterations without prompts.
     plain = (1 - carrying) * np.minimum(1.0, sequences)
@@ -177,7 +193,7 @@ def _mean_iteration(
 def _prompts(
     times: IterationTimes, starts: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the share of iterations that carry prompts, and tokens of prompts in each of them."""
+    """Return phi, the share of iterations that carry prompts, and the prompt tokens of each of them."""
     joint, tokens = times.admission.joint_iterations, starts * times.lengths.computed_tokens
     filled = _filled(times, starts, sequences)
     carrying = np.minimum(1.0, np.maximum(-np.expm1(-starts * joint) / joint, filled))
@@ -195,11 +211,11 @@ def _filled(times: IterationTimes, starts: FloatArray, sequences: FloatArray) ->
 def _iteration_met(
     times: IterationTimes, clients: FloatArray, starts: FloatArray, sequences: FloatArray
 ) -> FloatArray:
-    """Return the mean iteration of a request that generates. [ms].
+    """Return the mean iteration that a generating request meets. [ms]
 
-    A request meets the prompts of others, never its own. While its own is computed, no other one is, as far
-    as prompts fill the iterations: the others all fall into the rest, where they are denser. Peers of its
-    rank compute prompts at all times.
+    A request meets the prompts of others, never its own. If prompts fill the iterations, no other prompt runs
+    during its own, so the others are denser in the remaining iterations. Peer ranks compute prompts at all
+    times.
     """
     filled = np.minimum(1.0, _filled(times, starts, sequences))
     rest = np.maximum(1.0 - filled / clients, _SMALLEST_REST)
@@ -210,13 +226,13 @@ def _iteration_met(
 def _settled(
     times: IterationTimes, clients: FloatArray, outside_ms: Numbers
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean number of generating sequences, and of requests that start an iteration.
+    """Return the mean number of generating sequences, and of requests that start per iteration.
 
-    By Little's law, x requests per iteration keep x L clients busy. That increases with x, so the x of a
-    number of clients is found by false positions, halving the weight of an end that stays (Illinois).
+    By Little's law, x requests per iteration keep x L clients busy, which increases with x. False position
+    with halved weights (the Illinois algorithm) solves for x.
     """
     answer = _most_starts(times, clients)
-    left = _Search(
+    left = Brackets(
         np.arange(clients.size),
         np.zeros_like(clients),
         answer,
@@ -238,34 +254,6 @@ def _settled(
     return _generating(times, answer), answer
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """Rows whose false positions are not close yet, each of shape (n_left,)."""
-
-    rows: IntArray
-    low: FloatArray
-    high: FloatArray
-    below: FloatArray
-    above: FloatArray
-    side: FloatArray
-
-    def narrowed(self, starts: FloatArray, found: FloatArray) -> _Search:
-        """Put `starts`, whose clients differ by `found`, at one of the ends."""
-        short = found < 0
-        return _Search(
-            self.rows,
-            np.where(short, starts, self.low),
-            np.where(short, self.high, starts),
-            np.where(short, found, np.where(self.side > 0, self.below / 2, self.below)),
-            np.where(short, np.where(self.side < 0, self.above / 2, self.above), found),
-            np.where(short, -1.0, 1.0),
-        )
-
-    def take(self, kept: NDArray[np.bool_]) -> _Search:
-        """Return some of the rows."""
-        return _Search(*(getattr(self, name)[kept] for name in _Search.__slots__))
-
-
 def _generating(times: IterationTimes, starts: FloatArray) -> FloatArray:
     """Number of generating sequences at a rate of requests per iteration."""
     lengths = times.lengths
@@ -273,7 +261,7 @@ def _generating(times: IterationTimes, starts: FloatArray) -> FloatArray:
 
 
 def _most_starts(times: IterationTimes, clients: FloatArray) -> FloatArray:
-    """Return the largest number of requests per iteration: prompts fill it, or all clients only generate."""
+    """Return the largest number of starts per iteration: prompts fill it, or all clients generate."""
     lengths, budget = times.lengths, times.iteration_tokens
     prompt, generated = lengths.computed_tokens, lengths.decode_iterations * lengths.samples
     found: FloatArray = clients / (lengths.decode_iterations + 1.0)
@@ -286,7 +274,7 @@ def _most_starts(times: IterationTimes, clients: FloatArray) -> FloatArray:
 
 
 def _busy(times: IterationTimes, clients: FloatArray, outside_ms: Numbers, starts: FloatArray) -> FloatArray:
-    """Return the clients with requests under way while `starts` of them start an iteration: x L."""
+    """Return x L, the clients with a request in the system at `starts` requests per iteration."""
     sequences = _generating(times, starts)
     own = np.maximum(1.0, _filled(times, np.ones_like(starts), sequences))
     iteration, mixed = _mean_iteration(times, starts, sequences)
@@ -299,7 +287,7 @@ def _busy(times: IterationTimes, clients: FloatArray, outside_ms: Numbers, start
 def _queued(
     times: IterationTimes, clients: FloatArray, starts: FloatArray, sequences: FloatArray
 ) -> FloatArray:
-    """Return the iterations with prompts that a prompt waits for, if prompts nearly fill all of them."""
+    """Return q, the iterations for which a prompt queues."""
     prompt = times.lengths.computed_tokens
     share = np.minimum(_filled(times, starts, sequences), _LARGEST_SHARE)
     queue = np.minimum(share**2 / (2 * (1 - share)), clients * prompt / (2 * times.iteration_tokens))
@@ -308,23 +296,23 @@ def _queued(
 
 
 def _others(clients: FloatArray) -> FloatArray:
-    """Return the share of the clients that are not the one that sends."""
+    """Return 1 - 1/c, the share of the other clients."""
     found: FloatArray = 1 - 1 / clients
     return found
 
 
 def _own_ms(times: IterationTimes, together: FloatArray, sequences: FloatArray) -> FloatArray:
-    """Return the time from the start of a prompt's first iteration to its first token. [ms]."""
+    """Return the time from the start of a prompt's first iteration to its first token. [ms]"""
     prompt, room = times.lengths.computed_tokens, times.cycle_room(sequences)
     if times.admission.prompts_apart:
-        # In the mean half of those that came together are computed before it.
+        # On average, half of those that arrived together are computed before it.
         return times.prompts_ms(np.where(together <= room, together, (prompt + together) / 2), sequences)
     tokens = np.where(prompt <= room, np.minimum(room, np.maximum(together, prompt)), prompt)
     return times.prompts_ms(tokens, sequences)
 
 
 def _burst_ms(times: IterationTimes, clients: FloatArray, apart_ms: Numbers) -> FloatArray:
-    """Return the mean TTFT of `clients` prompts that are sent together, shape (n,). [ms]."""
+    """Return the mean TTFT of `clients` prompts that are sent together, shape (n,). [ms]"""
     prompts = np.broadcast_to(np.asarray(times.lengths.computed_tokens, dtype=np.float64), clients.shape)
     apart = np.broadcast_to(np.asarray(apart_ms, dtype=np.float64), clients.shape)
     found = []

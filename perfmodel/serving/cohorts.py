@@ -1,20 +1,23 @@
-"""Closed loops of equal requests whose prompts run separately: they stay synchronised.
+"""Closed loops of equal requests whose prompts run apart from decoding: the clients stay synchronised.
 
-Where a framework computes all prompts that wait before it generates on (SGLang), all clients of an engine get
-their first tokens in one burst, generate side by side, and end at the same iteration, so that the next burst
-begins with all of them again. With c clients, prompts of I tokens in a budget of b and O generated tokens, a
-round is a burst of c I / b iterations, which take P, and O - 1 iterations of c sequences, D. Prompts end one
-by one or, where an iteration holds several, in as many groups as iterations: k = min(c, ceil(c I / b))::
+A framework that computes all waiting prompts before it decodes further (SGLang) gives all clients of an
+engine their first tokens in one burst. They decode side by side and end in the same iteration, so the next
+burst has all of them again.
 
+Symbols: c clients; I new prompt tokens and O generated tokens of a request; b the token budget of an
+iteration; P the time of the c I / b iterations of a burst; D the time of O - 1 iterations of c sequences;
+k the groups in which prompts end, one by one or by iteration::
+
+    k    = min(c, ceil(c I / b))
     TTFT = P (k + 1) / (2 k)
     TPOT = (D + P (k - 1) / (2 k)) / (O - 1)
     rate = c / (P + D + time outside the engine)
 
-No prompt interrupts the iterations that generate: only the rest of its own burst comes between the first two
-tokens of a request. Attention-DP ranks stay in step without waiting, because their bursts begin together.
+No prompt interrupts decoding: between the first two tokens of a request, only the rest of its own burst runs.
+Attention-DP ranks stay in step without waiting, because their bursts begin together.
 
-Requests of unlike lengths end one by one; theirs are the loops of `fleetplan.perfmodel.serving.closed`, and
-so are those of frameworks that mix prompts with generation.
+Requests of different lengths end one by one. `fleetplan.perfmodel.serving.closed` has their formulas, and
+those of frameworks that mix prompts with decoding.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from fleetplan.perfmodel.serving.closed import NOTHING_OUTSIDE, ClosedLoop, Outs
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 
 LoopFormulas: TypeAlias = Callable[[IterationTimes, FloatArray, FloatArray | None, Outside], ClosedLoop]
-"""Formulas of the loops of engines: these or those of `closed_loop`."""
+"""Formulas of a closed loop: `cohort_loop` or `closed_loop`."""
 
 
 def cohort_loop(
@@ -38,7 +41,7 @@ def cohort_loop(
     rounds: FloatArray | None = None,
     outside: Outside = NOTHING_OUTSIDE,
 ) -> ClosedLoop:
-    """Return the latency of one engine, whose clients are all in the same place of their requests.
+    """Return the latency of one engine whose clients are synchronised.
 
     Parameters
     ----------

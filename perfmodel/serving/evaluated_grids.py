@@ -1,6 +1,6 @@
-"""Grids of evaluated iteration times.
+"""Iteration times on grids of tokens, sequences and prompt lengths, interpolated linearly.
 
-The operators of all points are queued together, and steps are added up when their times are known.
+The look-ups of all grid points are queued together; the sums follow when all times are known.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Range:
     Attributes
     ----------
     sequences : int
-        Most sequences of an iteration.
+        Largest number of sequences of an iteration.
     prompt_tokens : int
-        Most prompt tokens of an iteration. [tokens]
+        Largest number of prompt tokens of an iteration. [tokens]
     context_tokens : int
-        Tokens that a sequence attends to, at most. [tokens]
+        Largest context of a sequence. [tokens]
     """
 
     sequences: int
@@ -66,12 +66,12 @@ class StepGrids:
     Attributes
     ----------
     tokens, sequences, lengths : FloatArray
-        Tokens of an iteration, sequences, and prompt tokens at which times are known; shape (n_points,) each.
+        Grid points: tokens of an iteration, sequences, and prompt tokens; shape (n_points,) each.
     token_ms : FloatArray
         Time of an iteration by its tokens, shape (n_layouts, n_points). [ms]
     shared_ms : FloatArray
-        Part of it that attention-DP ranks compute together, of the tokens of all; zero with one rank; shape
-        (n_layouts, n_points). [ms]
+        Part of `token_ms` that attention-DP ranks compute together for the tokens of all ranks; zero with one
+        rank; shape (n_layouts, n_points). [ms]
     decode_ms, slope_ms : FloatArray
         Extra time of sequences without context, and per token of their context, shape (n_layouts, n_points).
         [ms]
@@ -138,7 +138,7 @@ OF_LAYOUTS: Final = (
 def asked_grids(
     evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Range, lookups: SharedLookups
 ) -> Callable[[], StepGrids]:
-    """Return what gives the grids of some layouts, whose operators wait for a look-up.
+    """Queue the look-ups of some layouts, and return a function that returns their grids.
 
     Parameters
     ----------
@@ -169,8 +169,8 @@ def asked_grids(
 class _Points:
     """Points of evaluated iterations: tokens, sequences and lengths [n], and two contexts. [tokens].
 
-    `short` are those sequences that are evaluated without a context as well. Between `near` and `far` times
-    are straight up to `bend` and from there on: where attention stops to grow, else halfway.
+    `short` are the sequences that are also evaluated without context. Times are linear from `near` to `bend`
+    and from `bend` to `far`. The bend is the context at which attention stops growing, or else the middle.
     """
 
     tokens: IntArray
@@ -204,7 +204,7 @@ class _Points:
 def _grids_of(
     layouts: Sequence[Parallelism], points: _Points, ratio: float, steps: Sequence[StepTimes]
 ) -> StepGrids:
-    """Return the grids of steps of tokens, of prompts long and short, and of sequences at both contexts."""
+    """Return the grids of tokens, of long and short prompts, and of sequences at both contexts."""
     by_tokens, by_length, singles, few, many, short, *bend = steps
     tokens, sequences = points.tokens, points.sequences
 
@@ -262,16 +262,16 @@ def _grids_of(
 def interpolated(
     at: FloatArray | IntArray, points: FloatArray | IntArray, rows: IntArray, *tables: FloatArray
 ) -> list[FloatArray]:
-    """Read a row of each table at some places, straight between two points, shape (n,) each.
+    """Interpolate a row of each table linearly at some places, shape (n,) each.
 
     Parameters
     ----------
     at : FloatArray or IntArray
-        Points to read, shape (n,); beyond the grid, its last value applies.
+        Places, shape (n,); beyond the grid, its last value applies.
     points : FloatArray or IntArray
         Points of the grid, increasing, shape (n_points,).
     rows : IntArray
-        The row of each place, shape (n,).
+        Row of each place, shape (n,).
     *tables : FloatArray
         Shape (n_rows, n_points) each.
     """
@@ -295,21 +295,21 @@ def interpolated(
 
 
 def _grid(largest: int, smallest: int = 1) -> IntArray:
-    """Return whole numbers from `smallest` to `largest` in about equal ratios, [n]."""
+    """Return integers from `smallest` to `largest` in nearly equal ratios, shape (n,)."""
     points = np.geomspace(smallest, max(largest, smallest + 1), _GRID_POINTS)
     found: IntArray = np.unique(np.ceil(points).astype(np.int64))
     return found
 
 
 def _prompts(layouts: Layouts, tokens: IntArray) -> StepShape:
-    """Return the step of one prompt for each layout and each length."""
+    """Return the steps of one prompt, for each layout and length."""
     new_tokens = tokens.reshape(1, -1, 1)
     none = np.zeros_like(new_tokens)
     return StepShape(layouts, np.ones_like(none), new_tokens, none, none, none)
 
 
 def _single_tokens(layouts: Layouts, points: _Points) -> StepShape:
-    """Return the step of as many one-token prompts as sequences, and of one after two long prefixes."""
+    """Return the steps of as many one-token prompts as sequences, and of one after two long prefixes."""
     prompts = np.array([points.sequences[-1], 1, 1]).reshape(1, -1, 1)
     prefixes = np.array([0, points.far, 2 * points.far]).reshape(1, -1, 1)
     none = np.zeros_like(prompts)
@@ -317,27 +317,27 @@ def _single_tokens(layouts: Layouts, points: _Points) -> StepShape:
 
 
 def _generation(layouts: Layouts, sequences: IntArray, context_tokens: int) -> StepShape:
-    """Return the step of generating sequences, for each layout and number of them."""
+    """Return the steps of generating sequences, for each layout and number of sequences."""
     running = sequences.reshape(1, -1, 1)
     none, context = np.zeros_like(running), np.full_like(running, context_tokens)
     return StepShape(layouts, none, none, none, running, context)
 
 
 def _host_waits(times: StepTimes) -> FloatArray:
-    """Return the time for which a step waits for its launches, shape (n,). [ms]."""
+    """Return the time for which a step waits for its launches, shape (n,). [ms]"""
     found: FloatArray = times.breakdown_ms[[name == HOST_NAME for name in times.names]].sum(axis=0)
     return found
 
 
 def _part(times: StepTimes, names: str) -> FloatArray:
-    """Return the time of the operators whose names start so, shape (n,). [ms]."""
+    """Return the time of the operators with a name prefix, shape (n,). [ms]"""
     rows = [row for row, name in enumerate(times.names) if name.startswith(names)]
     part: FloatArray = times.breakdown_ms[rows].sum(axis=0)
     return part
 
 
 def _shared_part(times: StepTimes, layouts: Sequence[Parallelism], points: int) -> FloatArray:
-    """Return time of the operators that work on the tokens of all attention-DP ranks, shape (n,). [ms]."""
+    """Return the time of the operators on the tokens of all attention-DP ranks, shape (n,). [ms]"""
     with_ep = np.repeat([layout.ep > 1 for layout in layouts], points)
     found: FloatArray = np.zeros(times.latency_ms.shape)
     for name, row in zip(times.names, times.breakdown_ms, strict=True):

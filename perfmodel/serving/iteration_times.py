@@ -1,4 +1,4 @@
-"""Iterations of continuous batching at fractional batches, as formulas need them."""
+"""Iteration times of continuous batching at fractional batch sizes, for closed formulas."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def _first_layout() -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class IterationTimes:
-    """Times of iterations from step grids, for requests of given mean lengths.
+    """Iteration times from step grids, for requests of given mean lengths.
 
     Attributes
     ----------
     grids : StepGrids
-        Costs of the engines.
+        Iteration times of the engines.
     lengths : Lengths
         Lengths of the requests.
     iteration_tokens : Numbers
-        Most tokens of an iteration. [tokens]
+        Token budget of an iteration. [tokens]
     admission : Admission
         Admission of prompts.
     layouts : IntArray
-        Layout of each load by its position in the grids, shape (n,); all have the first by default.
+        Layout of each load by its position in the grids, shape (n,); the first by default.
     """
 
     grids: StepGrids
@@ -64,7 +64,7 @@ class IterationTimes:
         object.__setattr__(self, "_attention_ms_per_token", mean / lengths.computed_tokens)
 
     def _after_ms(self, prefix_tokens: FloatArray, lost_tokens: Numbers = 0.0) -> FloatArray:
-        """Return the attention over a prompt, and over lost tokens before it, after a prefix. [ms]."""
+        """Return the attention time of a prompt and of lost tokens before it, after a prefix. [ms]"""
         prompt_tokens = self.lengths.input_tokens + lost_tokens
         cases = np.broadcast_arrays(self.layouts, prefix_tokens, prompt_tokens)
         # Loads differ in their batch more than in layout and lengths; equal numbers have equal bits.
@@ -76,7 +76,7 @@ class IterationTimes:
 
     @property
     def most_sequences(self) -> float:
-        """Most sequences of an iteration."""
+        """Largest number of sequences of an iteration."""
         return float(self.grids.sequences[-1])
 
     def of(self, position: int) -> IterationTimes:
@@ -100,14 +100,14 @@ class IterationTimes:
         )
 
     def _narrowed(self, **fields: Any) -> IterationTimes:
-        """Return a copy for some of the loads, without looking attention up again."""
+        """Return a copy for some of the loads that reuses the attention times."""
         found = copy(self)
         for name, value in fields.items():
             object.__setattr__(found, name, value)
         return found
 
     def decode_ms(self, sequences: FloatArray) -> FloatArray:
-        """Return time of an iteration without prompts; that of less than one sequence generates one. [ms]."""
+        """Return the time of an iteration without prompts, of at least one sequence. [ms]"""
         running = np.maximum(sequences, 1.0)
         return self._tokens_ms(running) + self._generation_ms(running)
 
@@ -118,18 +118,18 @@ class IterationTimes:
         sequences: FloatArray,
         peers: tuple[FloatArray, FloatArray] | None = None,
     ) -> FloatArray:
-        """Return the mean time in which every sequence gains a token. [ms].
+        """Return the mean time between two tokens of every sequence. [ms]
 
         Parameters
         ----------
         carrying : FloatArray
-            Share of these times in which an engine computes prompts, shape (n,).
+            Share of these intervals with prompts, shape (n,).
         prompt_tokens : FloatArray
-            Tokens that it computes then, shape (n,). [tokens]
+            Prompt tokens in these intervals, shape (n,). [tokens]
         sequences : FloatArray
             Generating sequences, shape (n,).
         peers : tuple[FloatArray, FloatArray] or None
-            Share and tokens of the other ranks if they differ, shape (n,) each.
+            `carrying` and `prompt_tokens` of the other ranks if they differ, shape (n,) each.
         """
         decode = self.decode_ms(sequences)
         others = self._others
@@ -142,7 +142,7 @@ class IterationTimes:
 
     @property
     def _others(self) -> FloatArray:
-        """Attention-DP ranks that let in prompts without regard to this one, shape (n,) or (1,)."""
+        """Attention-DP ranks that admit prompts independently of this one, shape (n,) or (1,)."""
         found: FloatArray = self.grids.ranks[self.layouts] - 1.0
         return found if self.admission.prompts_apart and not self.admission.prompts_aligned else 0.0 * found
 
@@ -154,11 +154,11 @@ class IterationTimes:
         others: FloatArray,
         decode_ms: FloatArray,
     ) -> FloatArray:
-        """Return `mean_ms` of ranks that run prompts apart and meet at the experts of every layer. [ms].
+        """Return `mean_ms` of ranks that run prompts apart and synchronise at the experts of each layer. [ms]
 
-        An iteration lasts as long as that of the rank with most to do. A rank has prompts in a share s of its
-        iterations; while it generates, at least one of its n peers has some with 1 - (1 - s)^n. Peers of a
-        rank that drafts tokens wait while it computes prompts; else they generate meanwhile.
+        The slowest rank sets the time of an iteration. A rank has prompts in a share s of its iterations.
+        While it generates, at least one of its n peers has prompts with probability 1 - (1 - s)^n. With
+        speculative decoding, peers wait while a rank computes prompts; otherwise they generate.
         """
         none = np.zeros_like(sequences)
         ranks = 1.0 + others
@@ -182,7 +182,7 @@ class IterationTimes:
         return found
 
     def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray, share: Numbers = 1.0) -> FloatArray:
-        """Return time of iterations that compute `prompt_tokens`, in as many as the token budget needs. [ms].
+        """Return the time of the iterations that the token budget needs for `prompt_tokens`. [ms]
 
         `share` is the share of attention-DP ranks with that many prompt tokens at once.
         """
@@ -203,7 +203,7 @@ class IterationTimes:
         return np.where(prompt_tokens > 0, found, self.decode_ms(sequences))
 
     def cycle_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
-        """Return the time in which every sequence gains a token while prompts are computed. [ms]."""
+        """Return the time between two tokens of every sequence while prompts are computed. [ms]"""
         if not self.admission.prompts_apart:
             return self.mixed_ms(prompt_tokens, sequences)
         found = self._drawn_prompts_ms(prompt_tokens) + self.decode_ms(sequences)
@@ -214,11 +214,11 @@ class IterationTimes:
         return found
 
     def _drawn_prompts_ms(self, prompt_tokens: FloatArray) -> FloatArray:
-        """Return the mean time of the iterations of all prompts that have come since the last ones. [ms].
+        """Return the mean time of the iterations of all prompts that arrived since the last ones. [ms]
 
-        Requests of unlike lengths end one by one, so that a Poisson number of prompts comes, of which there
-        is one at least. A token more than iterations hold takes another one: with as many as their mean each
-        time, one more client could take a third of the rate, and one less token could.
+        Requests of different lengths end one by one, so the number of prompts is Poisson-distributed, given
+        at least one. The mean over this distribution is smooth in the load. The time at the mean number is
+        not: one token above the budget needs another iteration, which may change the rate by a third.
         """
         none, prompt = np.zeros_like(prompt_tokens), self.lengths.computed_tokens
         found = self.mixed_ms(prompt_tokens, none)
@@ -237,7 +237,7 @@ class IterationTimes:
         return found
 
     def _streamed_prompts_ms(self, prompt_tokens: FloatArray) -> FloatArray:
-        """Return the time of prompts without generation: the next ones fill the last iteration. [ms]."""
+        """Return the time of prompts without decoding, if the next prompts fill the last iteration. [ms]"""
         none = np.zeros_like(prompt_tokens)
         room = self.prompt_room(none)
         alone = self.mixed_ms(np.minimum(prompt_tokens, np.maximum(room, self.lengths.computed_tokens)), none)
@@ -245,15 +245,15 @@ class IterationTimes:
         return np.where(prompt_tokens > room, np.maximum(alone, filled), alone)
 
     def prompts_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
-        """Return the time from the start of the first iteration of prompts to their first tokens. [ms]."""
+        """Return the time from the start of the first iteration of prompts to their first tokens. [ms]"""
         return self.mixed_ms(prompt_tokens, self._beside(sequences))
 
     def cycle_room(self, sequences: FloatArray) -> FloatArray:
-        """Return the prompt tokens that fit into an iteration while `sequences` generate. [tokens]."""
+        """Return the prompt tokens between two tokens of `sequences` generating sequences. [tokens]"""
         return self.prompt_room(self._beside(sequences))
 
     def prompt_room(self, sequences: FloatArray) -> FloatArray:
-        """Return the prompt tokens that fit beside the generated ones of the same iteration. [tokens]."""
+        """Return the prompt tokens that fit into an iteration beside its generated tokens. [tokens]"""
         found: FloatArray = np.maximum(1.0, self.iteration_tokens - sequences)
         return found
 
@@ -261,7 +261,7 @@ class IterationTimes:
         return np.zeros_like(sequences) if self.admission.prompts_apart else sequences
 
     def _tokens_ms(self, tokens: FloatArray, of_all: FloatArray | None = None) -> FloatArray:
-        """Return time of an iteration of `tokens` of this rank and a mean of `of_all` of every rank. [ms]."""
+        """Return the time of an iteration with `tokens` on this rank and a mean of `of_all` per rank. [ms]"""
         grids = self.grids
         found = interpolated(tokens, grids.tokens, self.layouts, grids.token_ms)[0]
         if of_all is None or not grids.shared_ms.any():
@@ -271,7 +271,7 @@ class IterationTimes:
         return found - own + shared
 
     def _generation_ms(self, sequences: FloatArray) -> FloatArray:
-        """Return attention and other times that only generated tokens need. [ms]."""
+        """Return the extra time of generated tokens, mainly attention. [ms]"""
         grids = self.grids
         tables = grids.slope_ms, grids.decode_ms, grids.least_ms, grids.bend_ms
         slope, alone, least, bend = interpolated(sequences, grids.sequences, self.layouts, *tables)
@@ -282,7 +282,7 @@ class IterationTimes:
 
 
 def _truncated_mean(mean: FloatArray) -> FloatArray:
-    """Return the Poisson mean whose mean without zero is `mean`, by Newton's method."""
+    """Return the Poisson parameter whose mean given at least one event is `mean`, by Newton's method."""
     found = np.minimum(mean, 2 * (mean - 1))
     for _ in range(_NEWTON_STEPS):
         none = np.exp(-found)
@@ -291,13 +291,13 @@ def _truncated_mean(mean: FloatArray) -> FloatArray:
 
 
 def _likely_numbers(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the first and last relevant number of prompts for a mean, (n,) each."""
+    """Return the first and last number of prompts with relevant probability for a mean, shape (n,) each."""
     reach = np.minimum(_MOST_NUMBERS / 2 - 1, 5.0 * np.sqrt(mean) + 5.0)
     return np.maximum(1.0, np.floor(mean - reach)), np.ceil(mean + reach)
 
 
 def _shares_of_numbers(mean: FloatArray, numbers: FloatArray) -> FloatArray:
-    """Return the probability of consecutive numbers of prompts, shape (n, n_numbers)."""
+    """Return the probabilities of consecutive numbers of prompts, shape (n, n_numbers)."""
     logs = np.cumsum(np.log(_truncated_mean(mean))[:, None] - np.log(numbers), axis=1)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     found: FloatArray = weights / weights.sum(axis=1, keepdims=True)
@@ -307,12 +307,11 @@ def _shares_of_numbers(mean: FloatArray, numbers: FloatArray) -> FloatArray:
 def after_prefix_ms(
     grids: StepGrids, layouts: IntArray, prefix_tokens: FloatArray, prompt_tokens: FloatArray
 ) -> FloatArray:
-    """Return the attention over prompts that follow cached prefixes, shape (n,). [ms].
+    """Return the attention time of prompts after cached prefixes, shape (n,). [ms]
 
-    A token attends to all before it, so a prompt takes no less after a longer prefix. Measured times of short
-    prompts are less smooth than that: the largest of all shorter prefixes counts, which lies where the time
-    bends. Few tokens take the time in which the keys and values before them are read, which latent attention
-    also rebuilds for each prompt.
+    A token attends to all tokens before it, so the time does not decrease with the prefix. Measured times of
+    short prompts may decrease; the largest time of all shorter prefixes then applies. A prompt of few tokens
+    takes at least the time to read the keys and values before it. Latent attention also rebuilds these.
 
     Parameters
     ----------

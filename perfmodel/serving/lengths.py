@@ -15,7 +15,7 @@ Numbers: TypeAlias = float | FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Mean lengths of requests. [tokens].
+    """Mean lengths of requests. [tokens]
 
     Attributes
     ----------
@@ -24,11 +24,11 @@ class Lengths:
     tokens_per_step : float
         Tokens per sequence and decode iteration; above one with speculation.
     samples : int
-        Sequences that one prompt starts.
+        Generations per prompt.
     lost_ratio : Numbers
-        Share of the requests that compute their prefix again, because the cache of their session is gone.
+        Share of the requests that recompute their prefix, because the cache of their session is lost.
     shared_tokens : int
-        Part of the prefix that is there in any case. [tokens]
+        Part of the prefix that is always cached. [tokens]
     """
 
     input_tokens: Numbers
@@ -41,18 +41,18 @@ class Lengths:
 
     @property
     def computed_tokens(self) -> Numbers:
-        """Mean computed prompt tokens. [tokens]."""
+        """Mean computed prompt tokens. [tokens]"""
         lost: Numbers = np.maximum(0.0, self.prefix_tokens - np.asarray(float(self.shared_tokens)))
         return self.input_tokens + self.lost_ratio * lost
 
     @property
     def context_tokens(self) -> Numbers:
-        """Mean tokens that a generated token attends to. [tokens]."""
+        """Mean tokens that a generated token attends to. [tokens]"""
         return self.prefix_tokens + self.input_tokens + self.output_tokens / 2
 
     @property
     def decode_iterations(self) -> Numbers:
-        """Iterations in which a request generates; its first token comes with its prompt. [iterations]."""
+        """Decode iterations of a request; its first token comes with its prompt. [iterations]"""
         return (self.output_tokens - 1.0) / self.tokens_per_step
 
     def of(self, position: int) -> Lengths:

@@ -1,4 +1,4 @@
-"""Load of a replica, the batch that its cache allows, and the mean iteration at a batch."""
+"""Load of a replica, the batch that its KV cache allows, and the mean iteration at a batch."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Load:
     scheduling : Scheduling
         Scheduling of the engines.
     alike : bool
-        Whether all requests have exactly these lengths, so that those of a closed loop run in cohorts where
-        prompts run apart (`fleetplan.perfmodel.serving.cohorts`).
+        Whether all requests have exactly these lengths: closed loops then run in cohorts if prompts run apart
+        (`fleetplan.perfmodel.serving.cohorts`).
     """
 
     layouts: Layouts
@@ -56,29 +56,29 @@ class Load:
 
     @property
     def places(self) -> IntArray:
-        """Most sequences of an engine that its server lets in, shape (n_configs,)."""
+        """Largest number of sequences that the server admits to an engine, shape (n_configs,)."""
         return self.scheduling.engine_sequences(self.layouts.pp)
 
     @property
     def front_end_ms(self) -> FloatArray:
-        """Time of a single request outside the engine, shape (n_configs,). [ms]."""
+        """Time of a single request outside the engine, shape (n_configs,). [ms]"""
         front_end = self.scheduling.front_end
         return front_end.request_ms + front_end.template_ms + front_end.prompt_ms(self.input_tokens)
 
     @property
     def front_end_prompt_ms(self) -> FloatArray:
-        """Time from one prompt of an engine to its next where the front end is the bottleneck. [ms]."""
+        """Time between two prompts of an engine if the front end is the bottleneck. [ms]"""
         return self.scheduling.front_end.prompt_ms(self.input_tokens) * self.engines
 
     @property
     def front_end_template_ms(self) -> FloatArray:
-        """Time of an engine's chat request for its template, before any that came with it goes on. [ms]."""
+        """Template time of a chat request of an engine, serial over the requests of a burst. [ms]"""
         found: FloatArray = self.scheduling.front_end.template_ms * self.engines.astype(np.float64)
         return found
 
     @property
     def most_templates_per_ms(self) -> FloatArray:
-        """Chat requests of an engine whose templates the server gets through; infinite without. [1/ms]."""
+        """Rate of chat requests per engine that the template allows; infinite without templates. [1/ms]"""
         each_ms = self.front_end_template_ms
         found: FloatArray = np.where(each_ms > 0, 1.0 / np.where(each_ms > 0, each_ms, 1.0), np.inf)
         return found
@@ -93,7 +93,7 @@ class SteadyState:
     batch : IntArray
         Resident sequences of one attention-DP rank in one micro-batch.
     ttft_ms, tpot_ms : FloatArray
-        Means; TTFT holds all waits. [ms]
+        Means; TTFT includes all waits. [ms]
     requests_per_s : FloatArray
         Rate of one replica. [1/s]
     iteration : MeanIteration
@@ -101,9 +101,9 @@ class SteadyState:
     memory : MemoryUse
         Memory of the fullest accelerator at that batch.
     fits : NDArray[np.bool_]
-        Whether the cache of one sequence fits at all.
+        Whether the cache of one sequence fits.
     sustained : NDArray[np.bool_]
-        Whether there is a steady state; where not, the numbers are those of the largest rate.
+        Whether a steady state exists; if not, the figures are those of the largest rate.
     """
 
     batch: IntArray
@@ -125,7 +125,7 @@ class MeanIteration:
     by_provenance_ms : FloatArray
         Time by `Provenance`, shape (4, n_configs). [ms]
     bottleneck : IntArray
-        Operator that takes most of an iteration with prompts, as a position in `names`.
+        Slowest operator of an iteration with prompts, as an index into `names`.
     names : tuple[str, ...]
         Operators.
     """
@@ -136,7 +136,7 @@ class MeanIteration:
 
 
 def mean_iteration(evaluator: Evaluator, load: Load, batch: IntArray, due: FloatArray) -> MeanIteration:
-    """Evaluate the iterations of an instance that holds `batch` sequences a rank and micro-batch.
+    """Return the mean iteration of an instance with `batch` sequences per rank and micro-batch.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def mean_iteration(evaluator: Evaluator, load: Load, batch: IntArray, due: Float
     batch : IntArray
         Sequences that generate, shape (n_configs,).
     due : FloatArray
-        Mean prompts that start an iteration, shape (n_configs,).
+        Mean number of prompts that start per iteration, shape (n_configs,).
     """
     prompts, new_tokens = prompts_taken(load, due)
     share = np.minimum(1.0, due * load.input_tokens / (prompts * new_tokens))
@@ -170,7 +170,7 @@ def mean_iteration(evaluator: Evaluator, load: Load, batch: IntArray, due: Float
 
 
 def prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the prompts in one iteration of a rank when `due` of them wait, and their new tokens."""
+    """Return the prompts in one iteration of a rank if `due` wait, and their new tokens."""
     # T = min(M, max(I, p I)) tokens an iteration, as whole prompts or as one chunk of a long prompt.
     limit = load.scheduling.rank_tokens(load.layouts.dp)
     new_tokens = np.minimum(load.input_tokens, limit)
@@ -180,7 +180,7 @@ def prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Return how many of `share` sequences a rank and micro-batch can hold, and whether it can hold one."""
+    """Return how many of `share` sequences fit on a rank and micro-batch, and whether one fits."""
     many = np.clip(np.ceil(share), 2, LARGEST_BATCH).astype(np.int64)
     one, together = (resident_memory(evaluator, load, each) for each in (np.ones_like(many), many))
     fitting = np.floor(resident_sequences(one, together, many))
@@ -202,7 +202,7 @@ def _held_output(load: Load) -> IntArray:
 
 
 def resident_memory(evaluator: Evaluator, load: Load, batch: IntArray) -> MemoryUse:
-    """Return the memory of the fullest accelerator with `batch` resident sequences a rank and micro-batch."""
+    """Return the memory of the fullest accelerator with `batch` sequences per rank and micro-batch."""
     techniques = evaluator.techniques
     each = load.output_tokens * techniques.samples_per_prompt
     prompts, new_tokens = prompts_taken(load, batch * tokens_per_step(techniques.speculative) / each)

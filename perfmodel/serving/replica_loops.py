@@ -1,8 +1,8 @@
-"""Closed loops of whole replicas: the formulas of one engine, and the limits of batch and cache.
+"""Closed loops of replicas: the formulas of one engine within the limits of batch and KV cache.
 
 A replica's engines are its attention-DP ranks times its pipeline micro-batches; they share the load evenly.
-Whoever finds no place in the batch (`Load.places`) or in the cache waits outside: the engine
-then runs as if it had only as many clients as places, and by Little's law the others wait for
+Clients without a place in the batch (`Load.places`) or in the cache wait outside. The engine then runs as if
+it had only as many clients as places, and the wait of the others follows from Little's law:
 
     TTFT = clients / rate - (O - 1) TPOT
 """
@@ -52,7 +52,7 @@ short ones are all latency. [tokens]"""
 
 @dataclass(frozen=True, slots=True)
 class EngineStates:
-    """Load of one engine of each configuration, each of shape (n_configs,); rates are per ms."""
+    """State of one engine of each configuration, each of shape (n_configs,); rates are per ms."""
 
     sequences: FloatArray
     starts: FloatArray
@@ -68,13 +68,13 @@ class ReplicaRates:
     Attributes
     ----------
     ttft_ms, tpot_ms : FloatArray
-        Means; TTFT holds all waits. [ms]
+        Means; TTFT includes all waits. [ms]
     requests_per_s : FloatArray
         Rate of one replica. [1/s]
     sequences : FloatArray
-        Mean sequences that generate on a rank in a micro-batch.
+        Mean generating sequences of a rank and micro-batch.
     starts : FloatArray
-        Requests that start an iteration there.
+        Requests that start per iteration there.
     """
 
     ttft_ms: FloatArray
@@ -98,8 +98,8 @@ def closed_loop(
     concurrency : FloatArray
         Requests in the system of one replica, shape (n_configs,).
     requests : FloatArray, optional
-        Requests that are sent in all, the first `concurrency` of them together: the mean TTFT then holds the
-        burst at the start. Without it, or where 0, TTFT is that of the long run.
+        Requests sent in total, the first `concurrency` of them at once: the mean TTFT then includes the
+        initial burst. Without it, or if 0, TTFT is that of the steady state.
     """
     share = concurrency / load.engines
     places, fits = places_of(evaluator, load, share)
@@ -127,7 +127,7 @@ def full_batches(evaluator: Evaluator, load: Load, batch: IntArray) -> ReplicaRa
 
 
 def places_of(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[FloatArray, np.ndarray]:
-    """Return requests of an engine that batch and cache hold of `share`, and whether the cache holds one."""
+    """Return how many of `share` requests fit in batch and cache of an engine, and whether one fits."""
     samples = evaluator.techniques.samples_per_prompt
     allowed, fits = cache_limit(evaluator, load, share * samples)
     most = np.minimum(allowed, load.places) / samples
@@ -137,7 +137,7 @@ def places_of(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[Floa
 def closed_engines(
     evaluator: Evaluator, load: Load, share: FloatArray, places: FloatArray, requests: FloatArray | None
 ) -> EngineStates:
-    """Return what the engines of a closed loop do.
+    """Return the states of the engines of a closed loop.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def closed_engines(
     share : FloatArray
         Requests in the system of one engine, shape (n_configs,).
     places : FloatArray
-        Requests that its batch and its cache hold, shape (n_configs,).
+        Requests that fit in its batch and cache, shape (n_configs,).
     """
     found = no_states(share.size)
     for rows, prompts in by_reach(evaluator, load):
@@ -189,7 +189,7 @@ def _limited_loop(
     rounds: FloatArray | None,
     outside: closed.Outside,
 ) -> tuple[closed.ClosedLoop, np.ndarray]:
-    """Return the loops of engines with a number of slots, and where clients wait for one, shape (n,).
+    """Return the loops of engines with a number of slots, and whether clients wait for one, shape (n,).
 
     If there are more clients than slots, some are always outside the engine. No client waits for a slot if
     all clients that are not outside, by Little's law, have one.
@@ -215,18 +215,18 @@ def _some_outside(outside: closed.Outside, rows: IntArray) -> closed.Outside:
 
 
 def no_states(count: int) -> EngineStates:
-    """Return idle engines, to be filled in."""
+    """Return idle engines, to be overwritten."""
     return EngineStates(*(np.zeros(count) for _ in EngineStates.__dataclass_fields__))
 
 
 @dataclass(frozen=True, slots=True)
 class _PromptIterations:
-    """Iterations of some loads, and what their prompts wait for before they are computed, each of shape (n,).
+    """Iteration times of some loads, and the time to load session caches, each of shape (n,).
 
     Attributes
     ----------
     times : IterationTimes
-        Times of the iterations.
+        Iteration times.
     load_ms : FloatArray
         Mean time to load the cache of a session into HBM, over all requests. [ms]
     """
@@ -236,7 +236,7 @@ class _PromptIterations:
 
     @property
     def most_loads_per_ms(self) -> FloatArray:
-        """Requests whose sessions can be loaded, one after the other. [1/ms]."""
+        """Rate at which sessions can be loaded, one after the other. [1/ms]"""
         rate: FloatArray = np.where(
             self.load_ms > 0, 1.0 / np.maximum(self.load_ms, _SHORTEST_LOAD_MS), np.inf
         )
@@ -245,14 +245,14 @@ class _PromptIterations:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Loads whose contexts reach equally far.
+    """Loads with the same longest context.
 
     Attributes
     ----------
     rows : IntArray
         Positions.
     layouts : list[Parallelism]
-        Their different layouts.
+        Distinct layouts.
     codes : IntArray
         Index of the layout of each row, shape (n_rows,).
     range : Range
@@ -278,12 +278,12 @@ def _reaches(load: Load) -> Iterator[_Reach]:
 
 
 def keep_iterations(evaluator: Evaluator, load: Load, lookups: SharedLookups) -> list[Callable[[], None]]:
-    """Return what evaluates the iterations of loads for `by_reach`; their operators wait for a look-up."""
+    """Queue the look-ups of loads, and return a function that evaluates them for `by_reach`."""
     return [keep_grids(evaluator, each.layouts, each.range, lookups) for each in _reaches(load)]
 
 
 def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _PromptIterations]]:
-    """Yield the rows whose contexts reach equally far, with their iterations."""
+    """Yield the rows by longest context, with their iteration times."""
     techniques, scheduling = evaluator.techniques, load.scheduling
     for reach in _reaches(load):
         rows = reach.rows
@@ -306,9 +306,9 @@ def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _Prom
 def _with_sessions(
     evaluator: Evaluator, layouts: Layouts, prefix_tokens: IntArray, times: IterationTimes
 ) -> _PromptIterations:
-    """Return prompts of which some find their session in a tier, and the others compute it again.
+    """Return prompts of which a share finds its session in a tier; the others recompute it.
 
-    Sessions in a tier are loaded if that is faster than computing them.
+    Sessions in a tier are loaded if that is faster than recomputing them.
     """
     persistent, lengths = evaluator.techniques.persistent_kv, times.lengths
     load_ms = np.zeros(prefix_tokens.shape)
@@ -330,7 +330,7 @@ def _with_sessions(
 def steady_state(
     evaluator: Evaluator, load: Load, found: EngineStates, fits: np.ndarray, sustained: np.ndarray
 ) -> SteadyState:
-    """Return replicas of such engines, with their memory and what their iterations consist of."""
+    """Return the steady state of replicas of these engines, with memory and breakdown of iterations."""
     batch = np.maximum(1, np.rint(found.sequences)).astype(np.int64)
     # Sequences with a computed prompt have a cache, too.
     samples = evaluator.techniques.samples_per_prompt

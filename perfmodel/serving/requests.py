@@ -1,4 +1,4 @@
-"""Requests as a simulation takes them: when each arrives, and how long it is."""
+"""Requests of a simulation: arrival times and lengths."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def _nothing() -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests in the order of their arrival, each array of shape (n_requests,).
+    """Requests in order of arrival, each array of shape (n_requests,).
 
     Attributes
     ----------
     arrival_ms : FloatArray
-        From the start of the simulation, never falling. [ms]
+        Time from the start of the simulation, non-decreasing. [ms]
     input_tokens : IntArray
         Prompt tokens to compute without a cached session. [tokens]
     prefix_tokens : IntArray
-        Prompt tokens before them whose cache is there always. [tokens]
+        Prompt tokens before them that are always cached. [tokens]
     output_tokens : IntArray
         Generated tokens, at least one. [tokens]
     session : IntArray
         Session of each request; `NO_SESSION` for none. Empty without any sessions.
     request_class : IntArray
-        Position of its class; empty if all are of one.
+        Index of its class; empty if there is one class.
 
     Raises
     ------
@@ -63,16 +63,16 @@ class Requests:
 
     @property
     def sessions(self) -> IntArray:
-        """Session of each request, also without any sessions, shape (n_requests,)."""
+        """Session of each request, `NO_SESSION` without sessions, shape (n_requests,)."""
         return self.session if self.session.size else np.full(len(self), NO_SESSION)
 
     @property
     def classes(self) -> IntArray:
-        """Class of each request, also with a single class, shape (n_requests,)."""
+        """Class of each request, 0 with a single class, shape (n_requests,)."""
         return self.request_class if self.request_class.size else np.zeros(len(self), dtype=np.int64)
 
     def take(self, rows: IntArray) -> Requests:
-        """Return the requests at `rows`, which must rise."""
+        """Return the requests at `rows`, which must be increasing."""
         return Requests(
             self.arrival_ms[rows],
             self.input_tokens[rows],

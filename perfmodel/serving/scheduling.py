@@ -1,7 +1,7 @@
 """Default scheduling of a framework, by version month and memory.
 
-Each row is a fact of the documentation or the argument defaults of that software; `Scheduling` is what a
-server runs with once a case or a benchmark has overridden some of them.
+Each row states a default from the documentation or the arguments of the software. `Scheduling` is the result
+after the overrides of a case or a benchmark.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from fleetplan.perfmodel.serving.admission import EVERY_ITERATION, Admission
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """The server in front of the engines of a replica: HTTP, tokenisation, the first token's way back.
+    """Front end of a replica: HTTP, tokenisation, and the return of the first token.
 
     Attributes
     ----------
     request_ms : float
-        Time of every request, in parallel with others. [ms]
+        Time per request, in parallel with others. [ms]
     token_us : float
-        Time per prompt token, one prompt after the other. [us]
+        Time per prompt token, serial over prompts. [us]
     template_ms : float
-        Time of a chat request, one after the other, before any request that came with it proceeds. [ms]
+        Template time of a chat request, serial over requests that arrive together. [ms]
     """
 
     request_ms: float = 0.0
@@ -35,7 +35,7 @@ class FrontEnd:
     template_ms: float = 0.0
 
     def prompt_ms(self, input_tokens: FloatArray | IntArray) -> FloatArray:
-        """Return the time of prompts one after the other, each of shape (n,). [ms]."""
+        """Return the serial time of prompts, each of shape (n,). [ms]"""
         found: FloatArray = self.token_us / 1e3 * np.asarray(input_tokens, dtype=np.float64)
         return found
 
@@ -45,12 +45,12 @@ NO_FRONT_END: Final = FrontEnd()
 
 @dataclass(frozen=True, slots=True)
 class Scheduling:
-    """Limits and rules by which one engine makes up its iterations.
+    """Limits and rules by which one engine schedules its iterations.
 
     Attributes
     ----------
     max_sequences : int
-        Most requests that are in the batch at once, of one attention-DP rank or, without
+        Largest number of requests in the batch of one attention-DP rank or, without
         `stages_share_sequences`, of each of its pipeline micro-batches.
     iteration_tokens : int
         Largest number of tokens in an iteration, generated ones included; of prompts only, if they run
@@ -63,7 +63,7 @@ class Scheduling:
         Whether the attention-DP ranks of a server divide `iteration_tokens` among themselves; otherwise each
         rank has that many.
     stages_share_sequences : bool
-        Whether the micro-batches of a pipeline share `max_sequences` out among themselves.
+        Whether the micro-batches of a pipeline divide `max_sequences` among themselves.
     """
 
     max_sequences: int
@@ -80,7 +80,7 @@ class Scheduling:
         return found
 
     def rank_tokens(self, ranks: IntArray) -> IntArray:
-        """Return the largest tokens per iteration of a rank, by number of attention-DP ranks. [tokens]."""
+        """Return the token budget of a rank, by number of attention-DP ranks. [tokens]"""
         shared_by = np.asarray(ranks) if self.ranks_share_tokens else np.ones_like(ranks)
         found: IntArray = np.maximum(1, self.iteration_tokens // shared_by)
         return found
@@ -99,7 +99,7 @@ class SchedulingOverrides:
     front_end_ms, front_end_token_us
         As in `FrontEnd`.
     chat_requests : bool
-        Whether requests are messages that the server writes out by a template.
+        Whether requests are messages that the server renders by a template.
     """
 
     max_sequences: int | None = None
@@ -113,7 +113,7 @@ class SchedulingOverrides:
     chat_requests: bool = False
 
     def applied(self, default: Scheduling, template_ms: float = 0.0) -> Scheduling:
-        """Return `default` with these settings, and with the template of chat requests. [ms]."""
+        """Return `default` with these settings, and with the template time of chat requests."""
         admission = replace(
             default.admission,
             **_given(self, _OF_ADMISSION),
@@ -140,16 +140,16 @@ def _given(overrides: SchedulingOverrides, names: tuple[str, ...]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class FrameworkDefault:
-    """Default of a framework on accelerators of some memory, from a month on until a later row replaces it.
+    """Default of a framework by memory of the accelerator, from a month until a later row replaces it.
 
     Attributes
     ----------
     framework : str
         trtllm, sglang or vllm.
     since : str
-        Year and month (YYYY-MM) of the release; empty for all that came before the next row.
+        Year and month (YYYY-MM) of the release; empty for all releases before the next row.
     least_gib : float
-        Memory from which it holds; of several rows the one with the most memory counts. [GiB]
+        Least memory to which it applies; the row with the largest such memory counts. [GiB]
     max_sequences, iteration_tokens : int
         As in `Scheduling`.
     iterations_ahead : float
@@ -269,9 +269,9 @@ def default_scheduling(
     software_date : str
         Year and month of the framework (YYYY-MM); empty for the newest.
     chunk_tokens : int or None
-        Tokens of an iteration of a service that cuts its prompts; None is the default of the framework.
+        Token budget of a service with chunked prompts; None is the default of the framework.
     overlaps_host : bool
-        Whether the cache of states lets iterations be made up ahead (`steps.state_slots`).
+        Whether the cache of states allows iterations to be scheduled ahead (`steps.state_slots`).
     """
     month = software_date or _NEWEST
     small = framework == "vllm" and any(
@@ -298,7 +298,7 @@ def default_scheduling(
 def server_scheduling(
     framework: str, accelerator: Accelerator, software_date: str = "", overlaps_host: bool = True
 ) -> Scheduling:
-    """Return the default scheduling of a server with attention-DP ranks, which may divide it.
+    """Return the default scheduling of each attention-DP rank of a server.
 
     Parameters
     ----------

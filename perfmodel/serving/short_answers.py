@@ -1,15 +1,16 @@
-"""Closed loops of requests with few tokens.
+"""Closed loops of requests with few generated tokens.
 
-The formulas of `fleetplan.perfmodel.serving.closed` have requests find an engine whose iterations follow one
-another. Where requests are for one token, prompts are all that it computes: it is idle at times if requests
-spend time T outside it. Prompts of S each are then served in turn, and one that arrives finds, by the arrival
-theorem, what c - 1 clients leave there (Schweitzer's approximation), of which half of a prompt is done::
+The formulas of `fleetplan.perfmodel.serving.closed` assume that one iteration follows the other. If requests
+generate one token, the engine computes prompts only, and is idle at times if requests spend time T outside
+it. It then serves the prompts in turn, each for S. An arriving prompt finds the queue that c - 1 clients
+leave (arrival theorem, in Schweitzer's approximation), with half of the current prompt done. Its sojourn time
+is::
 
     R = S + S (c - 1) (R - S / 2) / (R + T)
 
-and where that promises more than one of them each S, so many are served.
+The rate is at most one prompt per S.
 
-A request for fewer tokens does less of the same work than one for more, so that its rate is at least as high.
+A request for fewer tokens needs part of the work of one for more tokens, so its rate is at least as high.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 from fleetplan.perfmodel.serving.lengths import some_numbers
 
 _LONGER: Final = (1.0, 2.0, 4.0, 8.0)
-"""Iterations in which longer requests generate; beyond these the formulas rise by themselves."""
+"""Decode iterations of longer requests to compare with; beyond them, the formulas are monotonic."""
 
 
 def closed_loop_of_any_length(
@@ -34,7 +35,7 @@ def closed_loop_of_any_length(
     rounds: FloatArray | None = None,
     outside: Outside = NOTHING_OUTSIDE,
 ) -> ClosedLoop:
-    """Return the latency of one engine, whose requests may have few tokens.
+    """Return the latency of one engine whose requests may generate few tokens.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def closed_loop_of_any_length(
 
 
 def _single_rate(times: IterationTimes, clients: FloatArray, outside: Outside, rows: IntArray) -> FloatArray:
-    """Return the rate of some of the loads, whose requests are for one token and served in turn. [1/ms]."""
+    """Return the rate of the loads in `rows`, whose requests generate one token. [1/ms]"""
     own, inside, outside_ms = times.take(rows), clients[rows], some_numbers(outside.request_ms, rows)
     none = np.zeros_like(inside)
     prompt = own.lengths.computed_tokens + none
@@ -76,7 +77,7 @@ def _single_rate(times: IterationTimes, clients: FloatArray, outside: Outside, r
 def _longer_rate(
     times: IterationTimes, clients: FloatArray, outside: Outside, rows: IntArray, steps: float
 ) -> FloatArray:
-    """Return the rate of some of the loads if their requests generated in that many iterations. [1/ms]."""
+    """Return the rate of the loads in `rows` with `steps` decode iterations per request. [1/ms]"""
     own = times.take(rows)
     output_tokens = np.full(rows.shape, 1.0 + steps * own.lengths.tokens_per_step)
     longer = replace(own, lengths=replace(own.lengths, output_tokens=output_tokens))

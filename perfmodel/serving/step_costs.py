@@ -1,4 +1,4 @@
-"""The time of any iteration of one engine, as look-ups."""
+"""Look-up tables with the time of any iteration of one engine."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class StepCosts:
     Attributes
     ----------
     token_ms : tuple[float, ...]
-        By tokens of the iteration, from 0. [ms]
+        Time by tokens of the iteration, from 0. [ms]
     decode_ms : tuple[float, ...]
-        Attention and what else only generated tokens need, by sequences, from 0, without context. [ms]
+        Extra time of generated tokens without context, by sequences, from 0. [ms]
     decode_ms_per_context_token : tuple[float, ...]
         Extra time per token of context, by sequences, from 0. [ms]
     prompt_ms : tuple[float, ...]
-        Extra time of a prompt of `PROMPT_GRAIN_TOKENS` times the position; the first entry is that of any
+        Extra time of a prompt of `PROMPT_GRAIN_TOKENS` times the index; the first entry applies to every
         prompt. [ms]
     prompt_floor_ms : float
-        Least time of an iteration with prompts: that of its launches. [ms]
+        Least time of an iteration with prompts, that of its launches. [ms]
     rebuilt_ms_per_token : float
-        Extra time per token before those that an iteration computes of a prompt, because latent attention
-        rebuilds its keys and values. [ms]
+        Extra time per token before the computed ones of a prompt, because latent attention rebuilds its keys
+        and values. [ms]
     read_ms_per_token : float
         Minimum time per such token, to read its keys and values. [ms]
     """
@@ -44,16 +44,16 @@ class StepCosts:
 
     @property
     def most_sequences(self) -> int:
-        """Most sequences of an iteration."""
+        """Largest number of sequences of an iteration."""
         return len(self.decode_ms) - 1
 
     @property
     def most_tokens(self) -> int:
-        """Most tokens of an iteration. [tokens]."""
+        """Token budget of an iteration. [tokens]"""
         return len(self.token_ms) - 1
 
     def iteration_ms(self, prompt_tokens: int, prefix_tokens: int, sequences: int, context: float) -> float:
-        """Return the time of one iteration with at most one prompt, as the engine adds it up. [ms].
+        """Return the time of one iteration with at most one prompt, as the engine adds it up. [ms]
 
         Parameters
         ----------
@@ -62,7 +62,7 @@ class StepCosts:
         sequences : int
             Sequences that gain a token.
         context : float
-            Tokens that they attend to in all. [tokens]
+            Tokens that they attend to in total. [tokens]
         """
         attention = self.after_prefix_ms(prompt_tokens, prefix_tokens) if prompt_tokens else 0.0
         decode = self.decode_ms[sequences] + self.decode_ms_per_context_token[sequences] * context
@@ -70,7 +70,7 @@ class StepCosts:
         return max(found, self.prompt_floor_ms) if prompt_tokens else found
 
     def attention_ms(self, position: int) -> float:
-        """Return the attention over a prompt up to a token, linear between two entries. [ms]."""
+        """Return the attention time of a prompt up to a token, interpolated linearly. [ms]"""
         block, rest = divmod(position, PROMPT_GRAIN_TOKENS)
         found = self.prompt_ms[block]
         if rest:
@@ -78,7 +78,7 @@ class StepCosts:
         return found
 
     def after_prefix_ms(self, prompt_tokens: int, prefix_tokens: int) -> float:
-        """Return the attention over a prompt that follows a cached prefix. [ms].
+        """Return the attention time of a prompt after a cached prefix. [ms]
 
         The prefix saves everything except launches, whose time is the second entry, reads, and rebuilt keys
         and values.

@@ -16,7 +16,7 @@ from fleetplan.fleet.inventory import Finance, Offer, Pool
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.plan import RUNNING_KINDS, Placement
-from fleetplan.planner.plan.inputs import CostLine, PriceInput
+from fleetplan.planner.plan.inputs import QUANTITY_UNITS, CostLine, PriceInput
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.capacity_costs import IDLE_ENERGY
 from fleetplan.planner.problem.supply import SupplyPool
@@ -25,25 +25,6 @@ FLEET_FILE: Final = "the fleet file"
 
 CENT_USD: Final = 0.005
 """Amounts below this are rounding. [USD]"""
-
-_UNITS: Final = {
-    "depreciation": "hosts x share of the price written off",
-    "maintenance": "hosts x share of the price",
-    "property_tax": "hosts x share of the price",
-    "interest": "hosts x share of the price",
-    "tax_deferral": "hosts x share of the price",
-    "resale": "hosts sold",
-    "rent": "accelerator-hours",
-    "hosting": "kW-months",
-    "network": "host-quarters",
-    "software": "host-quarters",
-    "staff": "host-quarters",
-    "energy": "kWh",
-    IDLE_ENERGY: "kWh",
-    "transition": "accelerators",
-    "data": "GB",
-}
-"""Unit of the quantity by kind of cost."""
 
 _PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest", "tax_deferral")
 """Kinds of cost proportional to the purchase price."""
@@ -65,7 +46,11 @@ class _Bill:
             return
         if price is not None and price.value != 0:
             self.prices.setdefault(price.name, price)
-            priced = {"price": price.name, "quantity": line.usd / price.value, "unit": _UNITS[line.kind]}
+            priced = {
+                "price": price.name,
+                "quantity": line.usd / price.value,
+                "unit": QUANTITY_UNITS[line.kind],
+            }
             line = line.model_copy(update=priced)
         self.lines.append(line)
 

@@ -7,10 +7,29 @@ present fleet file.
 from __future__ import annotations
 
 from datetime import date
+from typing import Final
 
 from pydantic import Field
 
 from fleetplan.planner.plan.record import Record
+
+QUANTITY_UNITS: Final = {
+    "depreciation": "hosts x share of the price written off",
+    "maintenance": "hosts x share of the price",
+    "property_tax": "hosts x share of the price",
+    "interest": "hosts x share of the price",
+    "tax_deferral": "hosts x share of the price",
+    "resale": "hosts sold",
+    "rent": "accelerator-hours",
+    "hosting": "kW-months",
+    "network": "host-quarters",
+    "software": "host-quarters",
+    "staff": "host-quarters",
+    "energy": "kWh",
+    "idle_energy": "kWh",
+    "transition": "accelerators",
+}
+"""Unit of the quantity of a line of the bill with a price, by kind of cost."""
 
 
 class InputRecord(Record):

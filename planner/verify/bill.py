@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetplan.planner.plan import RUNNING_KINDS
-from fleetplan.planner.plan.inputs import CostLine, PriceInput
+from fleetplan.planner.plan.inputs import QUANTITY_UNITS, CostLine, PriceInput
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.records import compared, row_key, stated_twice
@@ -22,24 +22,6 @@ HOST_KINDS: Final = ("network", "software", "staff")
 
 PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest", "tax_deferral")
 """Kinds of cost proportional to the purchase price."""
-
-QUANTITIES: Final = {
-    "depreciation": "hosts x share of the price written off",
-    "maintenance": "hosts x share of the price",
-    "property_tax": "hosts x share of the price",
-    "interest": "hosts x share of the price",
-    "tax_deferral": "hosts x share of the price",
-    "resale": "hosts sold",
-    "rent": "accelerator-hours",
-    "hosting": "kW-months",
-    "network": "host-quarters",
-    "software": "host-quarters",
-    "staff": "host-quarters",
-    "energy": "kWh",
-    "idle_energy": "kWh",
-    "transition": "accelerators",
-}
-"""Unit of the quantity by kind of cost."""
 
 LINE_KEY: Final = ("period", "pool", "service", "item", "kind", "at_once")
 
@@ -83,7 +65,7 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
             priced = {
                 "price": item.price.name,
                 "quantity": item.usd / item.price.value,
-                "unit": QUANTITIES[item.kind],
+                "unit": QUANTITY_UNITS[item.kind],
             }
             line = line.model_copy(update=priced)
         lines.append(line)
