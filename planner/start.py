@@ -13,7 +13,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Final, NoReturn
+    from typing import Final
 
 _EXIT_BAD_INPUT: Final = 2
 _EXIT_LIMIT: Final = 4
@@ -29,8 +29,25 @@ class Stopped(KeyboardInterrupt):
     """
 
 
-def _stop(signal_number: int, frame: FrameType | None) -> NoReturn:
+_AGAIN_S: Final = 0.05
+"""Time after which a signal that came during an import is sent again. [s]"""
+
+_IMPORT: Final = "<frozen importlib._bootstrap>"
+
+
+def _stop(signal_number: int, frame: FrameType | None) -> None:
+    # Libraries that start up in C++ make an ImportError of it, which others take for a missing library.
+    if _is_in_import(frame):
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal_number))
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        return
     raise Stopped
+
+
+def _is_in_import(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != _IMPORT:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _hear_signals() -> None:

@@ -210,7 +210,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 class Finder:
     def find_spec(self, name, path, target=None):
         if name == "{module}":
-            os.kill(os.getpid(), signal.{number})
+            # As libraries do that start up in C++.
+            try:
+                os.kill(os.getpid(), signal.{number})
+            except BaseException:
+                raise ImportError("initialization failed")
 sys.meta_path.insert(0, Finder())
 sys.argv = ["plan", "fleet.yaml"]
 from fleetplan.planner.start import main
