@@ -181,28 +181,33 @@ def _azure(record: Mapping[str, object]) -> TraceRow:
     # The times of Parquet are read; those of CSV have seven digits of a second, or name a time zone.
     moment = record["TIMESTAMP"]
     if not isinstance(moment, datetime):
-        moment = datetime.fromisoformat(str(moment).strip())
+        # BigQuery exports `2023-11-16 18:00:00 UTC`.
+        try:
+            moment = datetime.fromisoformat(str(moment).strip().removesuffix(" UTC"))
+        except ValueError:
+            message = f"TIMESTAMP: {moment!r} is not a time such as 2023-11-16T18:00:00Z"
+            raise ValueError(brief(message)) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return TraceRow(moment.timestamp(), _tokens(record["ContextTokens"]), _tokens(record["GeneratedTokens"]))
+    return TraceRow(moment.timestamp(), _tokens(record, "ContextTokens"), _tokens(record, "GeneratedTokens"))
 
 
 def _burstgpt(record: Mapping[str, object]) -> TraceRow:
     return TraceRow(
-        float(str(record["Timestamp"])),
-        _tokens(record["Request tokens"]),
-        _tokens(record["Response tokens"]),
+        _number(record, "Timestamp"),
+        _tokens(record, "Request tokens"),
+        _tokens(record, "Response tokens"),
         str(record.get("Session ID") or "").strip(),
     )
 
 
 def _own(record: Mapping[str, object]) -> TraceRow:
     return TraceRow(
-        float(str(record["arrival_s"])),
-        _tokens(record["input_tokens"]),
-        _tokens(record["output_tokens"]),
+        _number(record, "arrival_s"),
+        _tokens(record, "input_tokens"),
+        _tokens(record, "output_tokens"),
         str(record.get("session") or "").strip(),
-        _tokens(record.get("prefix_tokens") or 0),
+        _tokens(record, "prefix_tokens") if record.get("prefix_tokens") else 0,
     )
 
 
@@ -211,9 +216,9 @@ def _mooncake(record: Mapping[str, object]) -> TraceRow:
     if not isinstance(blocks, list):
         raise ValueError("hash_ids is not a list")
     return TraceRow(
-        float(str(record["timestamp"])) / MS_PER_S,
-        _tokens(record["input_length"]),
-        _tokens(record["output_length"]),
+        _number(record, "timestamp") / MS_PER_S,
+        _tokens(record, "input_length"),
+        _tokens(record, "output_length"),
         blocks=tuple(int(block) for block in blocks),
     )
 
@@ -227,10 +232,26 @@ _CSV_FORMATS: Final[Mapping[str, tuple[tuple[str, ...], _Reader]]] = {
 }
 
 
-def _tokens(value: object) -> int:
-    number = float(value) if type(value) is int else float(str(value))
+def _number(record: Mapping[str, object], column: str) -> float:
+    """Return a number of a record.
+
+    Raises
+    ------
+    ValueError
+        It is none, which the message says with its column.
+    """
+    value = record[column]
+    try:
+        return float(value) if type(value) is int else float(str(value))
+    except ValueError:
+        raise ValueError(brief(f"{column}: {value!r} is not a number")) from None
+
+
+def _tokens(record: Mapping[str, object], column: str) -> int:
+    number = _number(record, column)
     if not abs(number) <= MOST_TOKENS or number != int(number):
-        raise ValueError(brief(f"{value!r} is not a whole number of tokens up to {MOST_TOKENS:,}"))
+        message = f"{column}: {record[column]!r} is not a whole number of tokens up to {MOST_TOKENS:,}"
+        raise ValueError(brief(message))
     return int(number)
 
 

@@ -24,7 +24,7 @@ from fleetplan.planner.importing.fragments import (
     plain_name,
 )
 from fleetplan.planner.importing.offers import OfferOptions, named, offer
-from fleetplan.planner.importing.records import Record, RejectedRowError, number
+from fleetplan.planner.importing.records import Record, RejectedRowError, number, stripped
 
 FOCUS_COLUMNS: Final = ("ChargeCategory", "EffectiveCost", "ChargePeriodStart", "ChargePeriodEnd", "RegionId")
 _NULLS: Final = frozenset({"", "NULL", "\\N"})
@@ -130,8 +130,8 @@ def _take_usage(
 
 
 def without_nulls(written: Record) -> Record:
-    """Return the non-empty cells of a row."""
-    return {name: value for name, value in written.items() if not _is_null(value)}
+    """Return the non-empty cells of a row, without blanks around their texts."""
+    return {name: value for name, value in stripped(written).items() if not _is_null(value)}
 
 
 def usage_of(record: Record) -> tuple[InstanceType, str, str, float, float]:
@@ -144,16 +144,22 @@ def usage_of(record: Record) -> tuple[InstanceType, str, str, float, float]:
     currency = record.get("BillingCurrency", "USD")
     if currency != "USD":
         raise RejectedRowError(f"costs are in {currency}, not in USD")
+    missing: list[str] = []
     for quantity, unit in _QUANTITIES:
         many, plain = _unit(record.get(unit))
-        if plain in _HOURS_PER_UNIT and quantity in record:
+        if plain not in _HOURS_PER_UNIT:
+            continue
+        missing.append(quantity)
+        if quantity in record:
             hours = number(record[quantity], quantity) * many * _HOURS_PER_UNIT[plain]
             break
     else:
+        if missing:
+            raise RejectedRowError(f"{missing[0]} is missing")
         raise RejectedRowError(f"usage is in {record.get('ConsumedUnit', 'no unit')!r}, not in hours")
     if "RegionId" not in record:
         raise RejectedRowError("RegionId is missing")
-    region = str(record["RegionId"]).strip()
+    region = str(record["RegionId"])
     check_characters([("RegionId", region)])
     category = str(record.get("PricingCategory", "Standard"))
     if category not in {"Standard", "Committed", "Dynamic"}:

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.planner.importing.prometheus import Answers, Series
 
 _COLUMNS: Final[Mapping[str, str]] = {"POWER": "power", "GPUTL": "utilisation"}
@@ -95,9 +95,12 @@ def _dmon(lines: list[str], source: str, hardware: str) -> Iterator[_Reading]:
                 raise InputError([Issue(source, position, 1, "", message, "dcgmi dmon -e 155,203")])
             continue
         # Units, card instances (GPU-I) and the end of the output are not readings.
-        card = _CARD.match(line)
+        card = _CARD.search(line)
         if card is None or not columns:
             continue
+        if line[: card.start()].strip():
+            message = f"is not a reading: {brief(repr(line[: card.start()]))} precedes the card"
+            raise InputError([Issue(source, position, 1, "", message, "the output of dcgmi dmon alone")])
         samples[card[1]] += 1
         # Without names between them, values are assigned by order: copies of a file may lose spaces.
         words = line[card.end() :].split()

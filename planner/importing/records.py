@@ -52,6 +52,11 @@ class RejectedRows:
 Record = Mapping[str, object]
 
 
+def stripped(record: Record) -> Record:
+    """Return a record without blanks around its texts."""
+    return {name: value.strip() if isinstance(value, str) else value for name, value in record.items()}
+
+
 def read_json(path: Path) -> object:
     """Return the content of a JSON file, plain or gzip; a file with one document per line as a list.
 

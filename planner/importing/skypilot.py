@@ -31,7 +31,14 @@ from fleetplan.fleet.document.records import Table
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.importing.fragments import ImportedSupply, SupplyFragment, check_characters
 from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, take_prices
-from fleetplan.planner.importing.records import Record, RejectedRowError, count, known_hardware, number
+from fleetplan.planner.importing.records import (
+    Record,
+    RejectedRowError,
+    count,
+    known_hardware,
+    number,
+    stripped,
+)
 
 SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 
@@ -82,7 +89,7 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
     cards: dict[str, list[_CatalogueRow]] = {}
     for line, record in table.records:
         try:
-            row = _row(fragment, line, record, options)
+            row = _row(fragment, line, stripped(record), options)
             if row is None:
                 continue
             if not row.kind and instance_type(row.machine) is not None:
@@ -106,11 +113,11 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
 
 def _row(fragment: SupplyFragment, line: int, record: Record, options: OfferOptions) -> _CatalogueRow | None:
     """Return a row; None if its region is not selected."""
-    kind = str(record.get("AcceleratorName") or "").strip()
-    machine = str(record.get("InstanceType") or "").strip()
+    kind = str(record.get("AcceleratorName") or "")
+    machine = str(record.get("InstanceType") or "")
     if not kind and instance_type(machine) is None:
         raise RejectedRowError("has no accelerators")
-    region = options.region(fragment, str(record.get("Region") or "").strip())
+    region = options.region(fragment, str(record.get("Region") or ""))
     if region is None:
         return None
     info = str(record.get("GpuInfo") or "")

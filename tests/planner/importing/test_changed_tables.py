@@ -107,6 +107,7 @@ SAME: dict[str, Change] = {
     "lines of commas": _by_line(lambda n, line: line + ",,\n" * bool(n)),
     "a divider of Excel": lambda text: f"sep=,\n{text}".encode(),
     "commas at the end": _by_line(lambda _, line: line.replace("\n", ",\n")),
+    "blanks after commas": _by_row(lambda _, row: [row[0], *(f" {cell}" for cell in row[1:])]),
     "other order": _by_row(lambda _, row: row[::-1]),
     "more columns": _by_row(lambda n, row: [f"x{n}", *row, "a comment, with a comma" if n else "Remarks"]),
     "quotes everywhere": _by_row(lambda _, row: row, csv.QUOTE_ALL),
@@ -165,6 +166,44 @@ def test_a_row_that_is_broken_is_told(name: str, change: str, tmp_path: Path) ->
     except InputError:
         return
     assert len(said) > len(told), (found, rows)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "reason"),
+    [
+        ("azure.csv", ",103,", ",null,", "ContextTokens: 'null' is not a number"),
+        ("azure.csv", ",23\n", ",NaN\n", "GeneratedTokens: 'NaN' is not a whole number of tokens"),
+        (
+            "azure.csv",
+            "2023-11-16 18:00:03",
+            "16.11.2023 18:00:03",
+            "is not a time such as 2023-11-16T18:00:00Z",
+        ),
+        ("burstgpt.csv", "3,0,GPT-4", "3 s,0,GPT-4", "Timestamp: '3 s' is not a number"),
+        ("bill.csv", ",24,Hours", ",,Hours", "ConsumedQuantity is missing"),
+    ],
+)
+def test_the_reason_names_the_column_and_what_it_holds(
+    name: str, old: str, new: str, reason: str, tmp_path: Path
+) -> None:
+    text, _ = TABLES[name]
+    assert old in text
+    _, told = _read(name, lambda text: text.replace(old, new, 1).encode(), tmp_path)
+    assert [reason in str(each) for each in told] == [True]  # type: ignore[attr-defined]
+
+
+def test_times_as_bigquery_writes_them_are_times(tmp_path: Path) -> None:
+    rows, _ = _read("azure.csv", str.encode, tmp_path)
+    assert (
+        _read("azure.csv", lambda text: text.replace("1234567,", "1234567 UTC,").encode(), tmp_path)[0]
+        == rows
+    )
+
+
+def test_a_line_of_dcgmi_that_is_no_reading_is_told() -> None:
+    text = "#Entity   POWER   GPUTL\nID        W\nGPU 0     70.5    0\n\0GPU 0     70.5    0\n"
+    with pytest.raises(InputError, match=r"dmon:4:1: is not a reading: '.x00' precedes the card"):
+        readings_of(text, "dmon", "H100-SXM")
 
 
 def test_of_lines_of_json_the_broken_one_is_named(tmp_path: Path) -> None:
