@@ -152,10 +152,16 @@ def _semantics(each: Mapping[str, Any]) -> Iterator[str]:
                 if [one["name"] for one in flavor["resources"]] != group["coveredResources"]:
                     yield f"{flavor['name']} has other resources than its group covers"
     if each["kind"] == "NodePool":
-        restricted = ("karpenter.sh", "kubernetes.io/hostname")
-        for label in spec["template"]["metadata"]["labels"]:
-            if label.split("/")[0].endswith("karpenter.sh") or label in restricted:
-                yield f"label {label} is restricted"
+        yield from _restricted_keys(spec["template"])
+
+
+def _restricted_keys(template: Mapping[str, Any]) -> Iterator[str]:
+    """Labels and requirements that Karpenter sets itself."""
+    labels = [*template["metadata"]["labels"]]
+    for key in [*labels, *(each["key"] for each in template["spec"]["requirements"])]:
+        own = key.split("/")[0].endswith("karpenter.sh") and key != "karpenter.sh/capacity-type"
+        if own or key == "kubernetes.io/hostname":
+            yield f"{key} is restricted"
 
 
 def _references(objects: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
