@@ -5,6 +5,7 @@ SIGTERM works like Ctrl-C: a search ends with its best plan, and everything else
 
 from __future__ import annotations
 
+import atexit
 import errno
 import signal
 import sys
@@ -52,6 +53,9 @@ def _is_in_import(frame: FrameType | None) -> bool:
 
 def _hear_signals() -> None:
     signal.signal(signal.SIGTERM, _stop)
+    # Last at the exit, when everything is written: what is left to free takes a second after a sweep.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        atexit.register(signal.signal, number, signal.SIG_IGN)
     # A background job ignores Ctrl-C, which is for the foreground job.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop)

@@ -224,6 +224,25 @@ main()
     assert (done.returncode, done.stdout, done.stderr) == (4, "", "stopped\n")
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_after_everything_is_written_changes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    """After a sweep, Ctrl-C in the last second of the process ended it with -2."""
+    monkeypatch.chdir(folder)
+    program = f"""
+import atexit, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+atexit.register(lambda: os.kill(os.getpid(), signal.{number}))
+sys.argv = ["plan", "--version"]
+from fleetplan.planner.start import main
+main()
+"""
+    done = _run(program)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Python" in done.stdout
+
+
 def _run(program: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
