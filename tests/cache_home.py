@@ -1,4 +1,4 @@
-"""Cache folders of a test's own, without importing the measured operator tables again.
+"""Separate cache folders for tests, with the imported operator tables of the user.
 
 A test that must not believe what was computed before sets `XDG_CACHE_HOME` to a folder of its own. To import
 the operator tables takes some 20 s of a CPU. The imports are named by the contents of what they import: they

@@ -72,7 +72,7 @@ class _FromTheEnd(pytest.Dir):
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Let every second process begin at the other end.
+    """Collect in reverse order in every second process.
 
     In a new clone one then reads what the other one has compiled, where both would compile the same.
     """
@@ -185,7 +185,7 @@ def _stage_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Hear from one of several processes, which all leave out the same, what that is."""
+    """Note which tests a process left out; all processes leave out the same."""
     if found := getattr(node, "workeroutput", {}).get(_IN_WORKER):
         node.config.stash[LEFT_OUT] = Counter({(stage, folder): count for stage, folder, count in found})
 

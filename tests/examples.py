@@ -1,4 +1,4 @@
-"""How many random examples a law is tried on by `make test`, `make test-more` and `make slow`."""
+"""Number of random examples of a law in `make test`, `make test-more` and `make slow`."""
 
 from __future__ import annotations
 

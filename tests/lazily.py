@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Lazily:
-    """A module, imported when an attribute of it is asked for.
+    """A module that is imported when an attribute is read.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the wheel holds: one top-level package, with its catalogues and scenarios."""
+"""Contents of the wheel: one top-level package, with its catalogues and scenarios."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEWEST_OF_SETUPTOOLS_TOO_OLD = 76
 
 
 def _can_build() -> bool:
-    """Whether `build` and a new enough setuptools are installed; `pip install .[dev]` brings both."""
+    """Return whether `build` and a recent setuptools are installed, as by `pip install .[dev]`."""
     try:
         recent = int(version("setuptools").split(".")[0]) > NEWEST_OF_SETUPTOOLS_TOO_OLD
     except PackageNotFoundError:
@@ -28,7 +28,7 @@ def _can_build() -> bool:
 
 
 def build_context() -> list[Path]:
-    """What a container is built of: .dockerignore leaves out everything, and these not."""
+    """Return the build context of the container, which .dockerignore limits to a list."""
     lines = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert "*" in lines
     return [REPOSITORY / line[1:] for line in lines if line.startswith("!")]
@@ -36,7 +36,7 @@ def build_context() -> list[Path]:
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Names of the files in a wheel; of what a container is built of, with links as Windows has them."""
+    """Return the names of the files in a wheel, or in a build context with links as on Windows."""
     if not _can_build():
         pytest.skip("build and setuptools >= 77 are not installed")
     folder = tmp_path_factory.mktemp("packaging")

@@ -1,4 +1,4 @@
-"""How the code is laid out: the measure itself, and the goals of the packages in rooms."""
+"""Structure of the code: its measurement, and the goals of the packages."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def names_that_nobody_uses(*folders: Path) -> dict[str, str]:
 
 
 def defined_names(module: ast.Module) -> Iterator[str]:
-    """Yield what a module defines; a decorator may have given it to somebody, as those of commands do."""
+    """Yield the names that a module defines, except those that a decorator registers."""
     for node in module.body:
         match node:
             case ast.FunctionDef(name=name, decorator_list=[]) | ast.ClassDef(name=name, decorator_list=[]):

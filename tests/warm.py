@@ -1,4 +1,4 @@
-"""Processes that begin with their modules imported: forks of one process that has imported them.
+"""Processes with imported modules: forks of one process that has imported them.
 
 Tests start some hundreds of processes, and each would import the same for up to two seconds of a CPU before
 it does what is tested. A `WarmProcess` is a `subprocess.Popen` like any other, of Python with `-m` or `-c`: a
@@ -69,7 +69,7 @@ _CHILD_SUBREAPER: Final = 36
 
 
 class WarmProcess(subprocess.Popen[Any]):
-    """A process of Python that has imported something already.
+    """A Python process with imported modules.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def ran(
 
 
 def spawned(path: bytes, words: Sequence[str], kept: Sequence[int]) -> int:
-    """Start a process as `multiprocessing.util.spawnv_passfds` does; those of a pool begin warm.
+    """Start a process like `multiprocessing.util.spawnv_passfds`; processes of pools start warm.
 
     Its number is returned; besides the standard files it has those of `kept`, by the same numbers.
     """
@@ -191,5 +191,5 @@ def _adopt_orphans(whether: int) -> None:
 
 @cache
 def _server(modules: tuple[str, ...]) -> _Server | None:
-    """One for all tests of this process; None where the system has no such thing."""
+    """Return the server of all tests of this process; None on systems without fork."""
     return _Server(modules) if sys.platform == "linux" else None

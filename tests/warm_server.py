@@ -1,4 +1,4 @@
-"""The process that imports modules once, and forks itself for each process that is asked for.
+"""Process that imports modules once, and forks itself for each requested process.
 
 `python -m tests.warm_server SOCKET MODULE...`
 """
@@ -28,7 +28,7 @@ MOST_FILES: Final = 16
 
 
 def exactly(connection: socket.socket, count: int) -> bytes:
-    """Return so many bytes; fewer at the end of what comes."""
+    """Return this number of bytes; fewer at the end of the input."""
     found = b""
     while len(found) < count and (more := connection.recv(count - len(found))):
         found += more
@@ -36,7 +36,7 @@ def exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def main() -> None:
-    """Import, and answer until nobody asks; each process that is forked runs what it was asked for."""
+    """Import, then answer until the connection closes; each fork runs its request."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     # There is little garbage among modules, and looking for it takes a tenth of the time of their imports.
     gc.disable()
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _forked(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Fork for each question; what returns is the fork. One in between ends, so that the tests adopt it."""
+    """Fork for each request and return in the fork. An intermediate process ends, so the tests adopt it."""
     while True:
         size, files, _, _ = socket.recv_fds(connection, SIZE_BYTES, MOST_FILES)
         if not size:

@@ -1,4 +1,4 @@
-"""What every command reads of the program itself: its options, its catalogue, its templates and its source.
+"""Data that every command reads: options, catalogue, templates and source.
 
 A warm process has read it when it begins; it stays as it is while tests run.
 """

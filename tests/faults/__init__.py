@@ -1,1 +1,1 @@
-"""What goes wrong around `plan`: killed, out of disk or memory, several at once, output that nobody reads."""
+"""Faults around `plan`: kills, a full disk, little memory, parallel runs, output without a reader."""

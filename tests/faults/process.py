@@ -1,4 +1,4 @@
-"""`plan` as a process of its own, with a cache of its own, and what is left of it afterwards."""
+"""Run `plan` as a process with a separate cache, and inspect what it leaves behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 100.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended, and what it said."""
+    """Exit code and output of a process."""
 
     code: int
     out: str
@@ -27,7 +27,7 @@ class Ended:
 
 
 class Running:
-    """`plan` in a session of its own."""
+    """A running `plan` in a separate session."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Running:
         return self.ended()
 
     def is_running(self) -> bool:
-        """Whether the process has not ended."""
+        """Return whether the process still runs."""
         return self.process.poll() is None
 
     def left(self, patience_s: float = 10.0) -> list[str]:

@@ -1,4 +1,4 @@
-"""How mistakes are worded."""
+"""Wording of errors."""
 
 import pytest
 

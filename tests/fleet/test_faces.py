@@ -1,4 +1,4 @@
-"""Faces that import what is asked for: every name that they promise is there, and none is a module's."""
+"""Lazy package faces: every name of `__all__` can be imported, and none shadows a module."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path) 
 
 
 def _parts_of(folder: Path, process: int) -> list[Path]:
-    """Make what a process that still runs is writing."""
+    """Create the temporary file of a process that is still writing."""
     mark = files._machine_mark()
     part = folder / f"{mark}{process}-0"
     part.mkdir()

@@ -1,4 +1,4 @@
-"""What a user names is read whole, or refused in words; nothing waits and nothing grows without end."""
+"""Input files are read completely or refused with a message; no read waits or grows without limit."""
 
 import json
 import os

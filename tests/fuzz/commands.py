@@ -1,4 +1,4 @@
-"""What the command line is asked about a plan, and whether its answer is one."""
+"""Commands about a random plan: each must answer, or fail with a message."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CommandQuestion:
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """How a command ended, and what it said."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -55,7 +55,7 @@ class CommandAnswer:
 
 
 def run(arguments: Sequence[str]) -> CommandAnswer:
-    """Run the command line in this process; what it does not catch is raised."""
+    """Run the command line in this process; an exception that it does not catch is raised."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
@@ -80,7 +80,7 @@ def ask(question: CommandQuestion) -> str:
 def questions(
     made: Made, path: Path, outcome: Plan | Infeasible | None, dice: random.Random
 ) -> Iterator[CommandQuestion]:
-    """Yield every question about a fleet and its outcome, in a random order.
+    """Yield all questions about a fleet and its outcome, in random order.
 
     Parameters
     ----------

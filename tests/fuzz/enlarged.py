@@ -90,7 +90,7 @@ def _with_label(row: Placement, labels: Mapping[ConfigKey, str]) -> Placement:
 
 
 def _with_facts(each: LaunchInput, label: str, dice: random.Random) -> LaunchInput:
-    """What a model with such a layout may be: a mixture where experts are shared out."""
+    """Return model facts that a layout allows: a mixture if the layout splits experts."""
     latent = dice.random() < 0.5
     facts = {
         "config": label,

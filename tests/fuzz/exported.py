@@ -1,4 +1,4 @@
-"""What the exports of a plan hold, against the plan: nothing is lost, invented, or of another size."""
+"""Check exports against their plan: nothing is missing, added, or of another size."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ SETS: Final[Mapping[str, Callable[[Mapping[str, str], Plan], Iterator[ReplicaSet
 
 
 def standing(plan: Plan, period: str) -> dict[str, int]:
-    """Accelerators of each pool in which something stands in a period, in its largest moment."""
+    """Return the accelerators in use by pool and period, in the largest moment."""
     found: dict[str, int] = {}
     for use in plan.pools:
         if use.period == period and use.accelerators:
@@ -320,7 +320,7 @@ def _node_faults(plan: Plan, period: str, text: str) -> Iterator[str]:
 def _judged(
     plan: Plan, period: str, into: Path, models: Path, written: Mapping[str, Exported]
 ) -> Iterator[str]:
-    """What schemas and rules of the readers of files say of them."""
+    """Yield the findings of schemas and rules about exported files."""
     texts: dict[str, dict[str, str]] = defaultdict(dict)
     for form, exported in written.items():
         if form == "workbook":

@@ -1,4 +1,4 @@
-"""Which documented keys a fleet file has, which pairs of them go together, and which were seen so far.
+"""Coverage of documented keys: the keys of a fleet file, and their pairs within a block.
 
 A key is its path in the file, such as `services.slo.ttft_ms`. Two keys of one block with items (two of
 `services`) make a pair where one item has both; two others make one where one file has both.

@@ -12,7 +12,7 @@ from fleetplan.planner.plan import Plan
 
 @dataclass(frozen=True)
 class Law:
-    """A changed fleet, and what holds between its best plan and the first one's.
+    """A changed fleet, and the relation between its best plan and that of the original.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Changes of a fleet whose effect on what it costs is known, written on the file alone.
+"""Laws: changes of a fleet file with a known effect on the cost.
 
 Each law takes a fleet file (the mapping and the tables beside it) and its plan, and returns the changed one
 with what must hold between the two, or None where it says nothing of that fleet.
@@ -31,7 +31,7 @@ def laws_of(file: Mapping[str, Any], tables: Tables, plan: Plan, dice: random.Ra
 
 
 def _regrets(file: Mapping[str, Any]) -> bool:
-    """Whether what is minimised is a difference of costs, which moves as both move."""
+    """Return whether the fleet minimises regret, a difference of costs."""
     return bool(file.get("uncertainty", {}).get("objective") == "least-regret")
 
 
@@ -115,7 +115,7 @@ def scaled_prices(
 
 
 def _is_money(key: str) -> bool:
-    """Whether the figures of a key are amounts or prices; a rate of exchange converts them."""
+    """Return whether the figures of a key are amounts or prices; exchange rates are not."""
     return "usd" in key and key != "usd_per_unit"
 
 
@@ -160,7 +160,7 @@ def _double(node: dict[str, Any], key: str) -> None:
 
 
 def renamed(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
-    """Names and the order of things change no cost."""
+    """Names and order change no cost."""
     names = [f"s{n}" for n in range(9)] + [f"p{n}" for n in range(9)] + [f"r{n}" for n in range(9)]
     names += [f"o{n}" for n in range(9)] + ["ca", "cb", "cc", "gpu-a", "gpu-b", "gpu-c"]
     new = dict(zip(names, dice.sample([f"x{n}" for n in range(len(names))], len(names)), strict=True))
@@ -243,7 +243,7 @@ def _followed(file: Mapping[str, Any], name: str) -> bool:
 
 
 def _leaders(service: Mapping[str, Any]) -> list[Any]:
-    """What a service follows."""
+    """Return the services that a service follows."""
     follows = service.get("follows", [])
     return follows if isinstance(follows, list) else [follows]
 

@@ -1,4 +1,4 @@
-"""How a fleet ended, as figures in the order in which they are minimised, and whether two keep a law."""
+"""Outcome of a random fleet, as figures in order of minimisation, and the check of a law."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ABSOLUTE_TOLERANCE = 1e-3
 
 
 class Solves(Protocol):
-    """What a solve may take."""
+    """Limits of a solve."""
 
     time_limit_s: float
     gap_ratio: float
@@ -45,7 +45,7 @@ class Solves(Protocol):
 
 @dataclass(frozen=True)
 class OutcomeFigure:
-    """What is minimised, in its unit: a plan reaches `value`, and none is below `bound`."""
+    """Minimised figure: `value` is reached, and no plan is below `bound`."""
 
     name: str
     value: float
@@ -54,7 +54,7 @@ class OutcomeFigure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A plan with its figures, or how the search ended without one."""
+    """A plan with its figures, or the reason that there is none."""
 
     kind: str
     wall_s: float
@@ -101,7 +101,7 @@ def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
 
 
 def _rounding_usd(plan: Plan, problem: Problem) -> float:
-    """What the rounding of loads to whole load units may change in the cost of a plan. [USD]
+    """Return the cost by which rounding to whole load units may change a plan. [USD]
 
     Where the share of a pool is limited, each of its loads may serve a unit more than that, and what a unit
     costs elsewhere is saved.

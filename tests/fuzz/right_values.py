@@ -104,6 +104,6 @@ ONE_OF: Final[dict[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
 
 
 def right_value(way: tuple[str, ...], parameter: Any) -> tuple[str, ...]:
-    """What a parameter of a command takes; nothing where that is not known."""
+    """Return a valid value of a command parameter; None if unknown."""
     name = str(parameter.name)
     return OF_COMMAND.get((way, name), RIGHT.get(name, ()))

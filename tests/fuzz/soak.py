@@ -66,7 +66,7 @@ PROGRESS_S = 30.0
 
 @dataclass(frozen=True)
 class SoakOptions:
-    """What the command line asks for."""
+    """Options of the command line."""
 
     first: int
     fleets: int
@@ -84,7 +84,7 @@ class SoakOptions:
 
 
 def try_seeds(keep: Path | None, seeds: range) -> list[Report]:
-    """Try the fleets of some seeds, in a process of their own with a cache of its own."""
+    """Try the fleets of some seeds in a separate process with a separate cache."""
     with tempfile.TemporaryDirectory(prefix="soak-cache-") as cache:
         os.environ["XDG_CACHE_HOME"] = str(own_cache_home(Path(cache)))
         return [_try(seed, None if keep is None else keep / str(seed)) for seed in seeds]

@@ -26,7 +26,7 @@ EQUALS = {"region_losses[].config": "another configuration may carry the same wi
 def unnoticed(
     candidates: CandidateSet, problem: Problem, plan: Plan, dice: random.Random, most: int
 ) -> Iterator[str]:
-    """Yield changes that mean something and that nobody notices.
+    """Yield material changes of a plan that the verifier does not report.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def unnoticed(
 
 
 def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: Plan) -> bool:
-    """Whether a number changed by less than what stated figures may be off by (planner/FORMULATION.md)."""
+    """Return whether a number changed by less than the tolerance of stated figures (FORMULATION.md)."""
     old, new = _at(before, path), _at(json.loads(changed.model_dump_json()), path)
     if new is None and len(path) > 1 and path[-2] in MONEY:
         # A kind of cost or a period that is left out costs nothing.
@@ -94,12 +94,12 @@ def _is_rounding(path: FieldPath, before: dict[str, Any], changed: Plan, plan: P
 
 
 def _work_key(row: OfflineWork) -> tuple[str | None, ...]:
-    """What work is of one kind, whenever it is done."""
+    """Return the key of offline work of one kind, whenever it is done."""
     return row.service, row.region, row.request_class, row.period, row.arises_in, row.scenario
 
 
 def _same_phase(one: Placement, other: Placement) -> bool:
-    """Whether two placements do a phase of the same service's work at the same time."""
+    """Return whether two placements serve the same service, phase and moment."""
     key = operator.attrgetter("service", "phase", "region", "period", "slice", "scenario")
     return bool(key(one) == key(other))
 
@@ -113,7 +113,7 @@ def _passed_at(end: str, flow: KvFlow, flows: Sequence[KvFlow]) -> float:
 
 
 def _at(document: Any, path: FieldPath) -> Any:
-    """The value of a field; None where it is not there."""
+    """Return the value of a field; None if missing."""
     for part in path:
         if isinstance(part, int):
             document = document[part] if part < len(document) else None

@@ -1,4 +1,4 @@
-"""Exports of random plans hold what the plans say, and what they lack or add is seen."""
+"""Exports of random plans agree with the plans, and the check finds missing and added parts."""
 
 from __future__ import annotations
 

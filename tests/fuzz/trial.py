@@ -1,4 +1,4 @@
-"""One random fleet: plan it, change it, ask about it, and say what went wrong."""
+"""Trial of one random fleet: plan it, change it, ask about it, and report every failure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class TrialEffort:
-    """How much is done with a fleet.
+    """Effort of a trial.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class TrialEffort:
 
 @dataclass
 class Report:
-    """What became of a fleet: how it ended, what was tried, and every failure."""
+    """Result of a trial: outcome, what was tried, and every failure."""
 
     seed: int
     kind: str = "none"
@@ -68,7 +68,7 @@ class Report:
 def try_fleet(
     seed: int, effort: TrialEffort, folder: Path | None = None, services: int | None = None
 ) -> Report:
-    """Try the fleet of a seed.
+    """Return the trial of a seed's fleet.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _hold_to_laws(
 
 
 def _tamper(report: Report, first: Outcome, plan: Plan, effort: TrialEffort) -> None:
-    """Change fields of a plan, each alone; what is not noticed is a failure."""
+    """Change fields of a plan one by one; a change that the verifier misses is a failure."""
     dice = random.Random(f"tampered {report.seed}")
     if not effort.tamperings or first.prepared is None:
         return

@@ -1,1 +1,1 @@
-"""Files that somebody wrote to break the reader, and names that were chosen to break the writer."""
+"""Hostile input: files that try to break readers, and names that try to break writers."""

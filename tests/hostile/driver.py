@@ -1,4 +1,4 @@
-"""A process that gives a reader every hostile file in turn, under a clock and a limit of memory.
+"""Process that gives every hostile file to a reader, with limits on time and memory.
 
 `python -m tests.hostile.driver` loads the command line once. Each line that it reads, a reader, a folder and
 inputs as JSON with tabs between them, is then answered by a fork of its own: one line of JSON for each input

@@ -52,7 +52,7 @@ def _deep(path: Path, reader: Reader) -> None:
 
 
 def _aliases(path: Path, _: Reader) -> None:
-    """Thirty lines that stand for a billion values."""
+    """Return thirty lines of YAML aliases that expand to a billion values."""
     lines = ["a0: &a0 [x, x, x, x]"]
     lines += [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]" for n in range(1, 30)]
     path.write_text("\n".join(lines), encoding="utf-8")

@@ -89,7 +89,7 @@ def test_the_files_that_hostile_ones_are_made_of_are_good(
 
 
 def _fault(row: dict[str, object]) -> str:
-    """What is wrong with an answer; empty if nothing is."""
+    """Return the fault of an answer; empty without one."""
     said = str(row["err"])
     shown = f"code {row['code']}: {said[-300:]}"
     if row["code"] != BAD_INPUT:

@@ -123,7 +123,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class _Page(HTMLParser):
-    """What a browser would make of a page."""
+    """A page as a browser parses it."""
 
     def __init__(self) -> None:
         super().__init__()

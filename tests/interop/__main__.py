@@ -34,7 +34,7 @@ OBJECTS = ("dynamo", "lws", "kueue", "karpenter", "gke")
 
 
 def verdicts(python: str, check: str, cases: Iterable[object]) -> list[dict[str, Any]]:
-    """What a check says of cases."""
+    """Return the verdicts of a check on cases."""
     done = subprocess.run(
         [python, str(HERE / f"{check}.py")],
         input=json.dumps(list(cases)),
@@ -49,7 +49,7 @@ def verdicts(python: str, check: str, cases: Iterable[object]) -> list[dict[str,
 
 
 def findings_of(cases: Sequence[ParserCase], python: str) -> Iterator[VarianceFinding]:
-    """What the frameworks say of commands."""
+    """Return the findings of the frameworks about commands."""
     for framework in ("vllm", "sglang"):
         own = [each for each in cases if each.framework == framework]
         # The same command stands in several exports: each is asked once.
@@ -78,7 +78,7 @@ def findings_of(cases: Sequence[ParserCase], python: str) -> Iterator[VarianceFi
 
 
 def pods(exports: Path, python: str) -> Iterator[VarianceFinding]:
-    """What the schema of Kubernetes says of the pods of manifests."""
+    """Return the findings of the Kubernetes schema about the pods of manifests."""
     found: dict[str, object] = {}
     for file in sorted(exports.glob("*/dynamo/*.yaml")):
         for component in read_yaml(file.read_text("utf-8"))["spec"]["components"]:
@@ -100,7 +100,7 @@ def pods(exports: Path, python: str) -> Iterator[VarianceFinding]:
 
 
 def purchases(plans: Mapping[Path, Plan], python: str) -> Iterator[VarianceFinding]:
-    """What a policy of Rego sees in planned changes, by their files, against what is bought and retired."""
+    """Return the findings of a Rego policy on planned changes, by file, against purchases and retirements."""
     policy = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
     policy = policy.split("```rego\n", 1)[1].split("```", 1)[0]
     cases = [{"policy": policy, "input": json.loads(file.read_text("utf-8"))} for file in plans]
@@ -116,7 +116,7 @@ def purchases(plans: Mapping[Path, Plan], python: str) -> Iterator[VarianceFindi
 
 
 def refused_rules(asked: Mapping[str, dict[str, Any]], python: str) -> Iterator[VarianceFinding]:
-    """What the rules of CustomResourceDefinitions say of objects."""
+    """Return the findings of CustomResourceDefinition rules about objects."""
     for place, answer in zip(asked, verdicts(python, "check_cel", asked.values()), strict=True):
         if "refused" in answer:
             yield place, "refused", answer["refused"]

@@ -29,7 +29,7 @@ HOST_VARIABLES: Final = {
 
 @dataclass(frozen=True)
 class ParserCase:
-    """One command: where it stands, its words, and what it must start."""
+    """A command with its file, its words, and what it must start."""
 
     source: str
     framework: str
@@ -61,7 +61,7 @@ def config_of(model: str, folder: Path) -> Mapping[str, object]:
 
 
 def wanted(plan: Plan, row: Placement) -> dict[str, object]:
-    """What a command of a placement must start, read from the plan alone."""
+    """Return what a command of a placement must start, from the plan alone."""
     assert plan.inputs is not None
     service = next(each for each in plan.inputs.services if each.name == row.service)
     configuration = Configuration.parse(row.config)

@@ -26,7 +26,7 @@ from verdicts import checkpoint, draft, write_verdicts
 
 
 def _card(capability):
-    """What SGLang asks of a machine with cards of a capability."""
+    """Return SGLang's view of a machine with cards of a compute capability."""
     major, minor = capability
     return override_platform(
         is_cuda=True,
@@ -43,7 +43,7 @@ def _card(capability):
 
 
 def verdict(case):
-    """What SGLang makes of a command, or why it refuses it."""
+    """Return how SGLang parses a command, or why it refuses it."""
     words = list(case["words"])
     place = words.index("--model-path") + 1
     said = io.StringIO()

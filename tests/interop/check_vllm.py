@@ -114,7 +114,7 @@ def _check_connector(config):
 
 
 def verdict(case):
-    """What vLLM makes of a command, or why it refuses it."""
+    """Return how vLLM parses a command, or why it refuses it."""
     Card.capability = tuple(case["capability"])
     parser = make_arg_parser(FlexibleArgumentParser())
     named, *options = case["words"]

@@ -1,4 +1,4 @@
-"""What a command starts against what was planned, and what webhooks and charts make of manifests."""
+"""Compare commands and manifests with the plan, and apply webhooks and charts to manifests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHORTEST_GRAPH: Final = 8
 
 
 def differences(wanted: Mapping[str, Any], seen: Mapping[str, Any], framework: str) -> Iterator[str]:
-    """How what is started differs from what was planned."""
+    """Yield the differences between what is started and what was planned."""
     names = ["accelerators", "pp", "dp", "experts", "hosts", "drafted"]
     # A decode server of SGLang receives whole caches and keeps none of its own for later requests.
     if framework != "sglang" or wanted["phase"] != "decode":
@@ -104,7 +104,7 @@ def graph_refusals(graph: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def address_differences(container: Mapping[str, Any]) -> Iterator[str]:
-    """How a server that hands over caches would be looked for at another address than its pod's."""
+    """Yield servers whose KV cache address is not that of their pod."""
     text = " ".join(container.get("args", ()))
     # Mooncake takes the address of its host without being told.
     if "--kv-transfer-config" not in text or "MooncakeConnector" in text:
@@ -120,7 +120,7 @@ def _letters(component: Mapping[str, Any]) -> int:
 
 
 def component_differences(component: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """How the pods of a component differ from the replica that was planned."""
+    """Yield the differences between the pods of a component and the planned replica."""
     container = component["podTemplate"]["spec"]["containers"][0]
     hosts = component.get("multinode", {}).get("nodeCount", 1)
     accelerators = hosts * int(container["resources"]["limits"]["nvidia.com/gpu"])
@@ -132,7 +132,7 @@ def component_differences(component: Mapping[str, Any], wanted: Mapping[str, Any
 def set_differences(
     spec: Mapping[str, Any], container: Mapping[str, Any], wanted: Mapping[str, Any], row: Placement
 ) -> Iterator[str]:
-    """How a LeaderWorkerSet differs from the replicas that were planned."""
+    """Yield the differences between a LeaderWorkerSet and the planned replicas."""
     size = spec["leaderWorkerTemplate"]["size"]
     (accelerators,) = (int(each) * size for each in container["resources"]["limits"].values())
     if (size, accelerators) != (wanted["hosts"], wanted["accelerators"]):
@@ -143,7 +143,7 @@ def set_differences(
 
 
 def chart_differences(values: Mapping[str, Any], wanted: Mapping[str, Any], vendor: str) -> Iterator[str]:
-    """How what the chart of llm-d renders (v0.4.12, templates/_helpers.tpl) differs from what was planned."""
+    """Yield differences of the rendered chart of llm-d (v0.4.12, templates/_helpers.tpl) from the plan."""
     role = "prefill" if wanted["phase"] == "prefill" else "decode"
     part = values[role]
     degrees = part["parallelism"]

@@ -1,4 +1,4 @@
-"""Objects of Kubernetes controllers against their schemas, and against what the controllers check besides."""
+"""Validate objects of Kubernetes controllers by their schemas and by further checks of the controllers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def apis() -> Mapping[str, str]:
 
 
 def refusals(texts: Mapping[str, str], crds: Path | None = None) -> Iterator[tuple[str, str]]:
-    """Where and why a cluster refuses objects.
+    """Yield where and why a cluster refuses objects.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def refusals(texts: Mapping[str, str], crds: Path | None = None) -> Iterator[tup
 
 
 def chart_refusals(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Where and why the chart of llm-d refuses values, or its pods are taken for those of another release."""
+    """Yield where and why the chart of llm-d refuses values, or mixes up pods of releases."""
     table = _table()
     schema = {"definitions": table["definitions"], **table["charts"]["llm-d-modelservice"]}
     selectors: dict[tuple[object, ...], str] = {}
@@ -132,7 +132,7 @@ def _closed(schema: Any) -> Any:
 
 
 def _semantics(each: Mapping[str, Any]) -> Iterator[str]:
-    """What the controllers check that a schema does not say."""
+    """Yield faults that controllers find and schemas do not."""
     spec = each["spec"]
     if each["kind"] == "DynamoGraphDeployment":
         names = [component["name"].lower() for component in spec["components"]]

@@ -31,7 +31,7 @@ VarianceFinding = tuple[str, str, str]
 
 
 def folder_of(scenario: str) -> Path:
-    """Where the paths of a scenario's models are relative to."""
+    """Return the folder to which paths of a scenario's models are relative."""
     own = SCENARIOS / scenario
     return own if own.is_dir() else SCENARIOS
 
@@ -49,7 +49,7 @@ def largest_rows(plan: Plan, period: str) -> dict[str, Placement]:
 def cases_of(
     plan: Plan, scenario: str, exports: Path, *, models: Path | None = None, period: str | None = None
 ) -> Iterator[tuple[ParserCase, list[VarianceFinding]]]:
-    """Every command of the exports of a plan, with what its manifest is found to be.
+    """Yield every command of the exports of a plan, with the facts of its manifest.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def _dynamo(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement]
 
 
 def operator_adds(component: Any, words: Sequence[str], framework: str) -> list[str]:
-    """What the operator of Dynamo adds on the first of several hosts.
+    """Return the arguments that Dynamo's operator adds on the first of several hosts.
 
     Source: ai-dynamo/dynamo@003d1ee, deploy/operator/internal/dynamo: backend_vllm.go
     (injectMpDistributedLaunchFlags, injectDataParallelLaunchFlags) and backend_sglang.go.

@@ -11,7 +11,7 @@ from tests.interop.objects import versions
 
 
 def rules_of(texts: Mapping[str, str], crds: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each rule of new objects stands, and the rule with its value.
+    """Yield the path of each rule that applies to new objects, with the rule and its value.
 
     Parameters
     ----------

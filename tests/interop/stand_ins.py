@@ -1,4 +1,4 @@
-"""Stands in for compiled kernels and vision libraries, which SGLang imports beside what is asked of it.
+"""Stand-ins for compiled kernels and vision libraries that SGLang imports.
 
 Import it before SGLang; it runs in the interop environment.
 """

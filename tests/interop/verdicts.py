@@ -1,4 +1,4 @@
-"""What the checks of the interop environment share: cases on standard input, verdicts on standard output."""
+"""Input and output of the checks in the interop environment: cases on stdin, verdicts on stdout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def checkpoint(config):
-    """A checkpoint's folder that holds its config alone.
+    """Return a checkpoint folder with its config only.
 
     What the catalogue leaves out of a config is filled in: the usual architecture, and the activations of
     checkpoints in FP8, which DeepSeek and its kind publish as dynamic.

@@ -143,7 +143,7 @@ def _demand(problem: Problem, cell: Cell) -> tuple[float, ...]:
 
 
 def _may_serve(problem: Problem, cell: Cell, slots: list[Slot], counts: tuple[int, ...]) -> bool:
-    """Whether replicas could serve each class alone."""
+    """Return whether replicas could serve each class alone."""
     for k, wanted in enumerate(_demand(problem, cell)):
         alone = dict.fromkeys(Phase, 0.0)
         for (c, _), n in zip(slots, counts, strict=True):
@@ -212,7 +212,7 @@ def cheapest_loads_usd(
 
 
 def _within_power(problem: Problem, replicas: list[tuple[Slot, int]], missing: dict[int, int]) -> bool:
-    """Busy accelerators at full load, and whatever else stands once the missing units are there."""
+    """Return whether busy accelerators at full load and all others at idle stay within the power."""
     for region in problem.fleet.regions:
         if region.power_kw is not None:
             drawn_kw = sum(
@@ -231,7 +231,7 @@ def _within_power(problem: Problem, replicas: list[tuple[Slot, int]], missing: d
 
 
 def _missing_units(problem: Problem, replicas: list[tuple[Slot, int]]) -> dict[int, int]:
-    """Units that each pool lacks, its reserve included."""
+    """Return the units that each pool must add, its reserve included."""
     sizes: dict[int, list[int]] = defaultdict(list)
     for (c, p), n in replicas:
         sizes[p] += [problem.candidates[c].accelerators] * n

@@ -152,7 +152,7 @@ def _workings(problem: Problem, moments: list[int], cells: list[Cell]) -> Iterat
 
 
 def _in_time(problem: Problem, name: str, arising: dict[int, float], room: dict[int, float]) -> bool:
-    """Whether every set of slices has room for its work in the slices that its deadline reaches (Hall)."""
+    """Return whether every set of slices has room for its work within the deadline (Hall's theorem)."""
     offline = problem.services[name].offline
     assert offline is not None
     for size in range(1, len(arising) + 1):

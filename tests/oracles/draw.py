@@ -1,4 +1,4 @@
-"""What accelerators draw, busy and idle; written anew from the problem's data."""
+"""Power of accelerators, busy and idle, independent of the planner's formulas."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from fleetplan.planner.problem import Problem
 
 
 def above_idle_kw(problem: Problem, c: int) -> float:
-    """What a replica at full load draws beyond the idle power of its accelerators."""
+    """Return the power of a replica at full load above the idle power of its accelerators. [kW]"""
     candidate = problem.candidates[c]
     idle_w = problem.hardware[candidate.hardware].idle_w_per_accelerator
     return max((candidate.power_kw or 0.0) - candidate.accelerators * idle_w / 1000, 0.0)
 
 
 def standing_kw(problem: Problem, region: str, q: int) -> tuple[dict[Hashable, float], float]:
-    """What stands in a region draws idle: a unit of what comes and goes, and all that is there. [kW]"""
+    """Return the idle power of a region: per unit that may come or leave, and of existing units. [kW]"""
     terms: dict[Hashable, float] = {}
     existing, n_periods = 0.0, len(problem.periods)
     for p, pool in enumerate(problem.pools):

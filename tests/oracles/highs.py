@@ -216,7 +216,7 @@ def _pack(program: _Milp, problem: Problem) -> None:
 
 
 def _lots(program: _Milp, problem: Problem) -> None:
-    """What comes in lots is a whole multiple of one."""
+    """Require whole multiples of the lot size."""
     for key in list(program.columns):
         if isinstance(key, tuple) and key[0] == "acquired":
             _, p, a, q = key

@@ -1,4 +1,4 @@
-"""What HiGHS must keep to within a day: offline work, and changes of replicas."""
+"""Rules within a day for the HiGHS model: offline work, and changes of replicas."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _wait(problem: Problem, arises: int, done: int) -> float:
 
 
 def add_tides(program: _Milp, problem: Problem) -> None:
-    """What starts from slice to slice costs, and is limited by the pool."""
+    """Charge replicas that start between slices, and limit them by the pool."""
     tidal = problem.fleet.policy.tidal
     for m, moment in enumerate(problem.moments):
         if moment.slice_before is None:

@@ -79,7 +79,7 @@ def _serve(
     loads: dict[int, Terms],
     links: list[Terms],
 ) -> Terms:
-    """Meet the demand of a cell by class; returns what its traffic lacks in quality."""
+    """Serve the demand of a cell by class, and return its deficit of quality."""
     service, origin = problem.services[cell.service], cell.region
     scores = {variant.name: variant.quality for variant in service.variants}
     surplus: Terms = {}

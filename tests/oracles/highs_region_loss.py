@@ -1,4 +1,4 @@
-"""What HiGHS must find room for after the loss of a region; written anew from the problem's data."""
+"""Capacity after the loss of a region in the HiGHS model, from the problem's data."""
 
 from __future__ import annotations
 

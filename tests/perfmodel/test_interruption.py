@@ -1,4 +1,4 @@
-"""Steps of a computation end it when its time is over, and never one that nobody limits."""
+"""A computation ends at the first step after its time limit, and never without a limit."""
 
 from __future__ import annotations
 

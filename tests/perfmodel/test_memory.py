@@ -1,4 +1,4 @@
-"""What evaluations leave in memory in a process that goes on, such as that of `plan serve`."""
+"""Memory that evaluations keep in a long-running process such as `plan serve`."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ OWN_OF_THE_BROWSER = ("data:", "chrome://", "chrome-untrusted://")
 
 @contextmanager
 def opened_browser(profile: Path) -> Iterator[Any]:
-    """A browser with a profile of its own, which logs what it says and fetches."""
+    """Return a browser with a separate profile, which logs messages and fetches."""
     selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     options = selenium.ChromeOptions()
     options.binary_location = BROWSER

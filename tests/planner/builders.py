@@ -131,7 +131,7 @@ def owned_pool(
 
 
 def by_case(demand: DemandRates, ratios: Mapping[DemandCase, DemandRates] | None = None) -> Demand:
-    """Demand of cases by their ratios to the usual one; what is left out is as usual. [requests/s]"""
+    """Return the demand by case from ratios to the base case; missing ratios are 1. [requests/s]"""
     cases = {
         case: {key: float(f"{rate * own.get(key, 1.0):.12g}") for key, rate in demand.items()}
         for case, own in (ratios or {}).items()

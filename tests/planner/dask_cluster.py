@@ -32,7 +32,7 @@ class DaskCluster:
     _logs: int = 0
 
     def revive(self) -> None:
-        """Start a scheduler unless one runs, and end what a test has left running beside its workers."""
+        """Start a scheduler unless one runs, and end processes that a test left beside its workers."""
         _end(self.clients)
         if self.scheduler is None or self.scheduler.poll() is not None:
             _end(self.workers)
@@ -41,7 +41,7 @@ class DaskCluster:
             self.address = waited_for(log, r"Scheduler at: *tcp://([\d.]+:\d+)")
 
     def living(self, count: int) -> list[subprocess.Popen[bytes]]:
-        """Return so many workers; those beyond them are ended, and those that lack are started."""
+        """Return `count` workers: end surplus ones, and start missing ones."""
         alive = [worker for worker in self.workers if worker.poll() is None]
         _end(alive[count:])
         self.workers = alive[:count]
@@ -56,11 +56,11 @@ class DaskCluster:
         return self.workers[-1]
 
     def client(self, code: str) -> tuple[subprocess.Popen[bytes], Path]:
-        """Run code in a process of its own, as a client leaves threads and sockets behind it; its output."""
+        """Run code in a separate process, because a client leaves threads and sockets; return its output."""
         return self.program("-c", code)
 
     def program(self, *words: str) -> tuple[subprocess.Popen[bytes], Path]:
-        """Run Python with some words in a process of its own; its output."""
+        """Run Python with arguments in a separate process, and return its output."""
         process, log = self._start(*words)
         self.clients.append(process)
         return process, log

@@ -1,4 +1,4 @@
-"""What is asked of each constraint family with its example, and the rows it makes of it."""
+"""Checks of each constraint family by its example, and the rows that it adds."""
 
 from __future__ import annotations
 

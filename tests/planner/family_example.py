@@ -14,7 +14,7 @@ from fleetplan.planner.problem.scenarios import ScenarioOptimum
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A fleet that a family limits, its optimum, and a change of it that no plan can meet.
+    """A fleet that a family limits, its optimum, and a change without a plan.
 
     `unlimited` is a fleet whose plan breaks the family's rule where the family is left out of the model;
     the fleet itself where that is None. The verifier reports that plan under the name of the family, or as

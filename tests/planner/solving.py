@@ -31,7 +31,7 @@ NO_PROVENANCE = PlanProvenance(
 
 
 def provenance_of(fleet: Fleet, gap: float = 0.0) -> PlanProvenance:
-    """What a plan of a fleet built in code states of its files and prices, and of the gap asked for."""
+    """Return the provenance of a plan of a fleet built in code."""
     sources = {offer.price_source for offer in fleet.offers}
     sources |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
     stated = {
@@ -103,5 +103,5 @@ def solve(fleet: Fleet, candidates: Sequence[Candidate], **limits: object) -> So
 
 
 def is_infeasible(fleet: Fleet, candidates: Sequence[Candidate]) -> bool:
-    """Whether the search proves that there is no plan."""
+    """Return whether the search proves that no plan exists."""
     return solve(fleet, candidates).result.status is SolveStatus.INFEASIBLE

@@ -1,4 +1,4 @@
-"""The tiny fleets that show each constraint family on what stands, is bought and leaves."""
+"""Examples of constraint families on supply: existing hosts, purchases and retirements."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def budgets() -> Example:
 
 
 def purchases() -> Example:
-    """What is ordered in the first quarter stands in the second; rent covers the first."""
+    """An order of the first quarter arrives in the second; rent covers the first."""
     periods = ("2026Q1", "2026Q2", "2026Q3")
     demand = {("here", q, "all"): rate for q, rate in zip(periods, (1.0, 3.0, 3.0), strict=True)}
     question = fleet(

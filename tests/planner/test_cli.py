@@ -24,7 +24,7 @@ def printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def groups(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Words of every command that has commands of its own."""
+    """Return the words of every command with subcommands."""
     if hasattr(command, "commands"):
         yield words
         for name, inner in command.commands.items():

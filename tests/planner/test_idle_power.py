@@ -1,4 +1,4 @@
-"""What hardware draws that is held: idle power at all times, more with the load."""
+"""Power of installed hardware: idle power at all times, more with the load."""
 
 from __future__ import annotations
 

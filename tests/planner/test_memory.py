@@ -1,4 +1,4 @@
-"""What solves leave in memory in a process that goes on: `plan serve`, a notebook, a soak test."""
+"""Memory that solves keep in a long-running process: `plan serve`, a notebook, a soak test."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_little_is_imported(module: str, heavy: set[str]) -> None:
 
 
 def told_after_start(expression: str, set_before: dict[str, str]) -> str:
-    """What an expression is once `plan` has started."""
+    """Return the value of an expression after `plan` has started."""
     script = (
         "import gc, os, sys; from fleetplan.planner import start; sys.argv[1:] = ['--version']\n"
         f"try: start.main()\nexcept SystemExit: print({expression})"

@@ -1,4 +1,4 @@
-"""What a fleet without a plan is short of, worked out by hand."""
+"""Shortages of fleets without a plan, worked out by hand."""
 
 from __future__ import annotations
 

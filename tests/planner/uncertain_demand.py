@@ -36,7 +36,7 @@ def planned(asked: Fleet, *, forecasts: bool = True) -> Plan:
 
 
 def builder(runs: tuple[Candidate, ...]) -> Callable[[Problem, SearchResult], Plan]:
-    """What makes verified plans of what is found among some configurations."""
+    """Return a function that builds verified plans from search results on some configurations."""
 
     def built(part: Problem, result: SearchResult) -> Plan:
         solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")

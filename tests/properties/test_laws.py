@@ -1,4 +1,4 @@
-"""What must hold between the optima of two fleets that differ in one thing."""
+"""Laws between the optima of two fleets that differ in one respect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def usd(fleet: Fleet, candidates: tuple[Candidate, ...]) -> float:
 
 
 def no_cheaper(one: float, other: float) -> bool:
-    """Whether `one` costs at least as much as `other`."""
+    """Return whether `one` costs at least as much as `other`."""
     return one >= other * (1 - REL)
 
 

@@ -33,7 +33,7 @@ SEEDS = (*FIRST, *(seed for seed in range(931000, 931047) if seed not in FIRST))
 
 
 def printed(plan: Plan) -> tuple[str, str]:
-    """What is printed of a plan, in full and in brief."""
+    """Return the printed plan, in full and in brief."""
     texts = []
     for full in (True, False):
         out = StringIO()

@@ -1,4 +1,4 @@
-"""Random fleets cost the same by the planner, by trying everything, and by HiGHS on a model of its own."""
+"""Random fleets cost the same by the planner, by enumeration, and by an independent HiGHS model."""
 
 from __future__ import annotations
 

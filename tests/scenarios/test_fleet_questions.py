@@ -14,7 +14,7 @@ from fleetplan.scenarios.load import load_fleet
 
 
 def power_kw(plan: Plan) -> float:
-    """What the hall draws at full load. [kW]"""
+    """Return the power of the hall at full load. [kW]"""
     watts = {"H100-SXM": 1370, "H200-SXM": 1370, "B200-SXM": 1710}
     return sum(1.2 * row.accelerators * watts[row.hardware] / 1000 for row in plan.placements)
 

@@ -1,4 +1,4 @@
-"""What percentiles cost: a plan on mean lengths misses them in replay, one made for them holds them."""
+"""Cost of percentiles: a plan on mean lengths misses them in replay, a plan for them meets them."""
 
 from importlib.resources import as_file, files
 from pathlib import Path

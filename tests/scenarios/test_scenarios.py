@@ -75,7 +75,7 @@ def hardware_by_phase(plan: Plan) -> dict[str, set[str]]:
 
 
 def rate_per_accelerator(rows: list[Placement]) -> float:
-    """What the placements sustain, by accelerator. [requests/s]"""
+    """Return the sustained rate of the placements per accelerator. [requests/s]"""
     return sum(row.requests_per_s / row.utilisation for row in rows) / sum(row.accelerators for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the header of a table, in the same words for every table."""
+"""Errors in the header of a table have the same messages for every table."""
 
 from __future__ import annotations
 

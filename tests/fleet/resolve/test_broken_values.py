@@ -1,4 +1,4 @@
-"""Values that are no such thing, or out of range, give exactly their messages."""
+"""Values of a wrong type or out of range give exactly their messages."""
 
 from pathlib import Path
 

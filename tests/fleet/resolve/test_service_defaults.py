@@ -1,4 +1,4 @@
-"""What services have in common is stated once, and twelve services fit on a page."""
+"""`service_defaults` states common keys once; twelve services fit on a page."""
 
 from __future__ import annotations
 

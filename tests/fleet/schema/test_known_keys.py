@@ -1,4 +1,4 @@
-"""Where a key may stand, as messages about unknown keys say it."""
+"""Messages about unknown keys name the blocks in which a key is valid."""
 
 from __future__ import annotations
 

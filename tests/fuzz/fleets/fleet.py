@@ -92,8 +92,8 @@ def random_fleet(
 
 
 def _reserves_in_per_cent(made: Made) -> None:
-    """State some reserves in per cent instead of hosts; with dice of its own, too."""
-    dice = random.Random(f"reserves {made.seed}")
+    """State some reserves in per cent instead of hosts, with separate dice."""
+    dice = made.dice_of("reserves")
     places = [(made.file.get("policy", {}), "policy.reserve_percent_per_pool", "reserve_hosts_per_pool")]
     places += [(pool, "pools.reserve_percent", "reserve_hosts") for pool in made.file.get("pools", [])]
     for node, key, in_hosts in places:
@@ -103,8 +103,8 @@ def _reserves_in_per_cent(made: Made) -> None:
 
 
 def _idle_power(made: Made) -> None:
-    """State the idle power of some parts; with dice of its own, so that all else stays as it was."""
-    dice = random.Random(f"idle power {made.seed}")
+    """State the idle power of some parts, with separate dice."""
+    dice = made.dice_of("idle power")
     for node in made.file.get("hardware", {}).values():
         if made.allows("hardware.idle_w") and "power_cap_w" not in node and dice.random() < IDLE_STATED:
             node["idle_w"] = round(dice.uniform(0, node["all_in_w"] / 2))
@@ -172,7 +172,7 @@ scopes:
 
 
 def _scenarios(made: Made) -> None:
-    """Named changes that the file offers; nobody lays them on."""
+    """Add scenarios and overrides to the file; none is selected."""
     if made.wants("overrides", 0.15):
         # A fleet has one reserve: in per cent where it states it so.
         percent = "reserve_percent_per_pool" in made.file.get("policy", {})

@@ -1,10 +1,9 @@
-"""A random fleet in the making: its dice, its names, the keys that it may have, and what it is written to."""
+"""A random fleet under construction: its dice, names, allowed keys, and files."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ class Made:
     n_services: int | None = None
     density: float = 0.2
     dice_by_draw: dict[str, random.Random] = field(default_factory=dict)
-    """Dice of draws that have dice of their own."""
+    """Dice of `dice_of`, by draw."""
 
     def write(self, folder: Path) -> Path:
         """Write the file and what it names; return the file's path."""
@@ -69,7 +68,7 @@ class Made:
         return path
 
     def allows(self, key: str) -> bool:
-        """Whether the fleet may have a key."""
+        """Return whether the fleet may have a key."""
         return self.keys is None or key in self.keys
 
     def begin_block(self) -> None:
@@ -89,25 +88,18 @@ class Made:
         """Return a number between two others."""
         return round(self.dice.uniform(low, high), digits)
 
-    @contextmanager
-    def dice_of(self, what: str) -> Iterator[random.Random]:
-        """Draw with dice that only this draw throws: fleets are otherwise the same with and without it.
+    def dice_of(self, draw: str) -> random.Random:
+        """Return the dice of one draw, so that fleets are otherwise the same with and without it.
 
-        A key of the schema that was added later draws like this, so that the chosen seeds keep their fleets.
+        Keys that were added to the schema later draw with these: the seeds that tests name keep their fleets.
         """
-        usual = self.dice
-        self.dice = self.dice_by_draw.setdefault(what, random.Random(f"{what} of {self.seed}"))
-        try:
-            yield self.dice
-        finally:
-            self.dice = usual
+        return self.dice_by_draw.setdefault(draw, random.Random(f"{draw} {self.seed}"))
 
     def demand(self, rate: float) -> float:
-        """Return a demand of that size, or in some fleets one that is decades away from it."""
+        """Return a demand of that size; in some fleets, it is decades away from it."""
         if self.seed % SPREAD_EVERY != 2:
             return round(rate, 2)
-        with self.dice_of("spread") as dice:
-            return float(f"{rate * 10 ** dice.uniform(*DECADES):.3g}")
+        return float(f"{rate * 10 ** self.dice_of('spread of').uniform(*DECADES):.3g}")
 
     def by_period(self, low: float, high: float, digits: int = 2) -> Any:
         """Return a number, or now and then one for each period."""
@@ -117,5 +109,5 @@ class Made:
 
     @property
     def quarters(self) -> bool:
-        """Whether the periods are quarters of a year."""
+        """Whether the periods are quarters."""
         return self.periods != (ONE_PERIOD,)

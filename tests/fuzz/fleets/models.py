@@ -75,7 +75,7 @@ def _search(made: Made) -> dict[str, Any]:
 
 
 def _is_dense(node: dict[str, Any]) -> bool:
-    """Whether a variant is a model without experts, whose routing the reader then refuses."""
+    """Return whether a variant has no experts; the reader then refuses keys of routing."""
     return any(variant.get("model") == "dense.json" for variant in node.get("variants", ()))
 
 

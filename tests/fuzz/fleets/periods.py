@@ -27,7 +27,7 @@ DAY_KINDS = 0.5
 
 def state_day_kinds(made: Made) -> None:
     """Let weekends differ, by name or by a shape of the day."""
-    dice = random.Random(f"kinds of days {made.seed}")
+    dice = made.dice_of("kinds of days")
     cells = len(made.regions) * len(made.periods) * max(len(made.scenarios), 1)
     drawn = dice.random()
     stated = any("slices" in str(each) for each in (made.file.get("horizon"), made.file.get("day_shapes")))
@@ -53,7 +53,7 @@ def state_day_kinds(made: Made) -> None:
 
 def state_extension(made: Made) -> None:
     """Let the last period be repeated, where the fleet is small enough and no budget is of the whole."""
-    dice = random.Random(f"extension {made.seed}")
+    dice = made.dice_of("extension")
     drawn, until_terms = dice.random(), dice.random() < 0.5
     if drawn >= EXTENDED or not made.quarters or not made.allows("horizon.extend_quarters"):
         return
@@ -71,7 +71,7 @@ def state_extension(made: Made) -> None:
 
 def state_periods(made: Made) -> None:
     """Let the periods be months, or name quarters by a fiscal year."""
-    dice = random.Random(f"periods {made.seed}")
+    dice = made.dice_of("periods")
     drawn = dice.random()
     if not made.quarters:
         return

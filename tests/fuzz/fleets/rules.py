@@ -81,7 +81,7 @@ def budget(made: Made) -> dict[str, Any]:
 
 
 def finance(made: Made) -> dict[str, Any]:
-    """How prices become cost."""
+    """Return the block `finance`."""
     made.begin_block()
     node: dict[str, Any] = {}
     if made.wants("finance.discount_rate"):

@@ -150,7 +150,7 @@ def _share_limit(made: Made, node: dict[str, Any], leader: dict[str, Any] | None
 
 
 def under_load(node: dict[str, Any], figure: str) -> bool:
-    """Whether a service limits a latency under load."""
+    """Return whether a service limits a latency under load."""
     slo = node.get("slo", {})
     single = any(key.startswith(f"{figure}_p") for key in slo)
     loaded = "traffic" in node or "goodput_ratio" in slo

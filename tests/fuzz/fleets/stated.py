@@ -1,4 +1,4 @@
-"""Demand as people state it (units, growth, shapes of the day by name), and what a CFO adds to prices."""
+"""Demand in units, with growth and named shapes of the day; finance keys."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FINANCED = 0.4
 
 
 def state_finance(made: Made) -> None:
-    """Add property tax, a loan, the price of simplicity and ends of leases; with dice of its own."""
-    dice = random.Random(f"finance {made.seed}")
+    """Add property tax, a loan, the price of simplicity and ends of leases, with separate dice."""
+    dice = made.dice_of("finance")
     added: dict[str, Any] = {}
     if made.allows("finance.property_tax_ratio_per_year") and dice.random() < FINANCED:
         added["property_tax_ratio_per_year"] = dice.choice((0.01, 0.025))
@@ -41,11 +41,11 @@ def state_finance(made: Made) -> None:
     if made.allows("finance.loan") and not annuity and dice.random() < FINANCED:
         loan = {"quarters": dice.choice((1, 4, 12)), "interest_rate": dice.choice((0, 0.05, 0.11))}
         added["loan"] = loan | ({"down_payment_ratio": 0.25} if dice.random() < FINANCED else {})
-    rated = random.Random(f"currency {made.seed}")
+    rated = made.dice_of("currency")
     if made.allows("finance.currency") and rated.random() < FINANCED:
         rate = rated.choice((0.0067, 1.08))
         added["currency"] = {"code": "EUR", "usd_per_unit": rate, "as_of": "2026-11", "source": "a bank"}
-    taxed = random.Random(f"income tax {made.seed}")
+    taxed = made.dice_of("income tax")
     if made.allows("finance.income_tax") and taxed.random() < FINANCED:
         tax = {"rate": taxed.choice((0.05, 0.25, 0.9))}
         tax |= taxed.choice(
@@ -64,8 +64,8 @@ def state_finance(made: Made) -> None:
 
 
 def state_home(made: Made) -> None:
-    """Let services pay to be served at home; with dice of its own."""
-    dice = random.Random(f"home {made.seed}")
+    """Let services pay to be served in their own region, with separate dice."""
+    dice = made.dice_of("home")
     if made.allows("policy.home_percent") and dice.random() < FINANCED:
         made.file.setdefault("policy", {})["home_percent"] = dice.choice((0, 0.5, 5))
     for service in made.file["services"]:
@@ -74,8 +74,8 @@ def state_home(made: Made) -> None:
 
 
 def state_leaders(made: Made) -> None:
-    """Let some services follow a list of one or two; with dice of its own."""
-    dice = random.Random(f"leaders {made.seed}")
+    """Let some services follow a list of one or two, with separate dice."""
+    dice = made.dice_of("leaders")
     for position, service in enumerate(made.file["services"]):
         follows = service.get("follows")
         if follows is None or "ttft_share" in follows or dice.random() > SHAPED:
@@ -90,8 +90,8 @@ def state_leaders(made: Made) -> None:
 
 
 def state_defaults(made: Made) -> None:
-    """State once what all services say alike, or what each would be without a word; with dice of its own."""
-    dice = random.Random(f"defaults {made.seed}")
+    """Move keys that all services share, or that have no effect, to `service_defaults`."""
+    dice = made.dice_of("defaults")
     flat = dict.fromkeys(made.slices, 1.0)
     silent = {
         "precision": {"weights": "bf16", "kv": "bf16"},
@@ -122,15 +122,15 @@ def state_defaults(made: Made) -> None:
 
 
 def _takes(service: dict[str, Any], key: str) -> bool:
-    """Whether a default of a key reaches a service that says nothing of it."""
+    """Return whether a default of a key applies to a service without that key."""
     if key in ("demand_by_slice", "growth"):
         return "demand" in service
     return key != "precision" or "model" in service
 
 
 def state_demand(made: Made) -> None:
-    """State some of the demand otherwise; with dice of its own, so that all else stays as it was."""
-    dice = random.Random(f"stated {made.seed}")
+    """State some of the demand in other ways, with separate dice."""
+    dice = made.dice_of("stated")
     offset = made.allows("regions.utc_offset_hours") and made.regions != (ONE_REGION,)
     if offset and dice.random() < SHAPED:
         for region in made.file["regions"].values():

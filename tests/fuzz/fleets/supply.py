@@ -135,7 +135,7 @@ def _has_column(made: Made, part: str) -> bool:
 
 
 def pools(made: Made) -> list[dict[str, Any]]:
-    """What exists: owned, or rented by the host or by the accelerator."""
+    """Return the existing pools: owned, or rented by host or accelerator."""
     return [_pool(made, n) for n in range(made.dice.choice((0, 1, 1, 2)))]
 
 
@@ -207,7 +207,7 @@ def _life(made: Made, node: dict[str, Any], above: str) -> None:
 
 
 def offers(made: Made) -> list[dict[str, Any]]:
-    """What can be bought or rented; in most fleets dear rent of everything, so that there is a plan."""
+    """Return the offers; most fleets can rent everything at a high price, so that a plan exists."""
     found = [_offer(made, n) for n in range(made.dice.choice((1, 2, 2, 3)))]
     if made.chance(0.7):
         for part in made.parts:

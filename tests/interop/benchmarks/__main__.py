@@ -41,7 +41,7 @@ TIME_TOLERANCE: Final = 0.35
 
 @dataclass(frozen=True)
 class CheckedRun:
-    """A load, what the server does under it, and what must be read: a mode, or the reason of a rejection."""
+    """A load, the server behaviour, and the expected result: a mode, or a reason of rejection."""
 
     load: AskedLoad
     read: str
@@ -71,7 +71,7 @@ RUNS: Final = {
 def differences(
     run: CheckedRun, found: ImportedBenchmarks, server: Server, waiting: ProcessorWait
 ) -> Iterator[str]:
-    """How what was read differs from what the server saw."""
+    """Yield the differences between imported figures and those of the server."""
     if not found.rows:
         (why,) = (each.reason for each in found.rejected)
         if run.read not in why:

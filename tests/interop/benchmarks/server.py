@@ -1,4 +1,4 @@
-"""A server of the OpenAI API that answers at set times and keeps what it saw; of the standard library alone.
+"""Server of the OpenAI API that answers at set times and records requests; standard library only.
 
 It counts a token a word. What it keeps is the truth that imported results of load generators are held to.
 """
@@ -36,7 +36,7 @@ class Seen:
 
 @dataclass
 class Server:
-    """What a server does and saw.
+    """Behaviour and records of a server.
 
     Attributes
     ----------
@@ -93,11 +93,11 @@ class Server:
         return "application/json", json.dumps(pages.get(path.split("?", maxsplit=1)[0], {}))
 
     def _states(self) -> dict[str, Any]:
-        """How SGLang tells how many tokens of a draft it accepts."""
+        """Return the accepted draft tokens as SGLang reports them."""
         return {} if self.drafted == 1 else {"internal_states": [{"avg_spec_accept_length": self.drafted}]}
 
     def _metrics(self) -> str:
-        """How vLLM tells of speculative decoding: counters since its start."""
+        """Return vLLM's counters of speculative decoding since the start."""
         if self.drafted == 1:
             return ""
         steps = sum(each.output for each in self.seen) // self.drafted
@@ -112,7 +112,7 @@ class Server:
         )
 
     def _accepted(self, output: int) -> dict[str, Any]:
-        """How vLLM tells with each answer how many tokens of its drafts were accepted."""
+        """Return the accepted draft tokens as vLLM reports them with each answer."""
         if self.drafted == 1:
             return {}
         steps, accepted = output // self.drafted, self.drafted - 1

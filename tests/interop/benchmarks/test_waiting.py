@@ -1,4 +1,4 @@
-"""What a busy machine adds to times is counted, and excuses no more."""
+"""The delay by a busy machine is measured, and only that much is excused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each load generator is asked for a run, and where its file then lies."""
+"""Commands of each load generator, and the paths of its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SGLANG: Final = Path(__file__).parents[1] / "bench_sglang.py"
 
 @dataclass(frozen=True)
 class AskedLoad:
-    """What a run asks for: a rate [1/s], a cap on requests in flight, or both; how many requests."""
+    """Requested load: a rate [1/s], a cap on requests in flight, or both; and the number of requests."""
 
     rate: float | None
     cap: int | None

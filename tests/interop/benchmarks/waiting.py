@@ -1,4 +1,4 @@
-"""How long processes wait for a processor: what a busy machine adds to times, by the count of Linux."""
+"""Time for which processes wait for a CPU, from the counters of Linux."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ row, far below any step of a figure of the fleets that are compared."""
 
 @dataclass(frozen=True)
 class Stage:
-    """What is minimised, in its unit; `value` is reached, and nothing is below `bound`."""
+    """Minimised figure of a stage: `value` is reached, and no solution is below `bound`."""
 
     name: str
     value: float
@@ -83,7 +83,7 @@ def _minimise(program: Program, terms: Terms, offset: float, ends: float) -> Sol
 
 
 def _stages(model: Formulation) -> list[tuple[str, Terms, float]]:
-    """What is minimised in turn: a name, terms and a constant."""
+    """Return the stages in order: name, terms and constant."""
     stages: list[tuple[str, Terms, float]] = []
     if model.facts.objective == SERVED:
         stages.append((SERVED, *_served(model)))
@@ -133,7 +133,7 @@ def _served(model: Formulation) -> tuple[Terms, float]:
 
 
 def _energy(model: Formulation) -> tuple[Terms, float]:
-    """Facility energy of the served traffic, and of all that stands whether it serves or not. [kWh]"""
+    """Return the facility energy of served traffic and of all installed hardware. [kWh]"""
     terms: Terms = {}
     for key, path in model.paths.items():
         moment, service = model.moments[path.moment], model.facts.services[path.service]

@@ -42,7 +42,7 @@ Answers = Mapping[str, tuple[float, float]]
 
 
 class Verdict(StrEnum):
-    """How a comparison ended."""
+    """Result of a comparison."""
 
     AGREE = "agree"
     AGREE_INFEASIBLE = "agree, infeasible"

@@ -1,4 +1,4 @@
-"""What a fleet file says, resolved: plain figures by name, without a rule of the planner's."""
+"""Facts of a fleet file, resolved: plain figures by name, without rules of the planner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Owned:
-    """What a bought host costs, in a pool or from an offer."""
+    """Cost of a bought host, in a pool or from an offer."""
 
     capex_usd: float
     residual: Residual
@@ -64,7 +64,7 @@ class Stock:
 
 @dataclass(frozen=True)
 class Offer:
-    """What can be bought (`owned`) or rented, in units of `unit` accelerators."""
+    """An offer to buy (`owned`) or rent, in units of `unit` accelerators."""
 
     name: str
     part: str
@@ -96,7 +96,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Moment:
-    """What placements are decided for: a period, a slice of the day and a demand scenario."""
+    """Moment of operation: a period, a slice of the day and a demand scenario."""
 
     period: int
     slice: str
@@ -106,7 +106,7 @@ class Moment:
 
     @property
     def weight(self) -> float:
-        """Its part of the expected cost of its period."""
+        """Weight in the expected cost of its period."""
         return self.probability * self.hours / WHOLE_DAY_HOURS
 
 

@@ -53,5 +53,5 @@ KEYS = frozenset({*BELOW, *(f"{block}.{key}" for block, keys in BELOW.items() fo
 
 
 def random_fleet(seed: int, most_cells: int = MOST_CELLS) -> Made:
-    """Return the fleet of a seed, with so many regions, periods, slices and scenarios together at most."""
+    """Return the fleet of a seed with at most `most_cells` regions, periods, slices and scenarios."""
     return fuzzed(seed, most_cells, KEYS)

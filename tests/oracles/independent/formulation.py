@@ -28,7 +28,7 @@ LOAD_UNITS_PER_REPLICA = 55_440
 
 
 class Mode(StrEnum):
-    """What the planner's whole load units may make of a limit."""
+    """Treatment of limits that whole load units cannot meet exactly."""
 
     EXACT = "exact"
     """The limits as they are documented."""
@@ -46,7 +46,7 @@ Spot = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Path:
-    """How requests of a cell are served: by one set of replicas, or by one of each phase."""
+    """Way to serve requests of a cell: one set of replicas, or one of each phase."""
 
     service: int
     moment: int
@@ -147,7 +147,7 @@ class Formulation:
             self.carried[spot][key] = 1 / self.engine(spot).rates[path.name]
 
     def _usd_per_rate(self, path: Path, moment: Moment, service: Service) -> float:
-        """Energy and network of a planned request/s: what is served is without the headroom."""
+        """Return the energy and network cost of a planned request/s, without headroom."""
         facts = self.facts
         way = (
             facts.usd_per_gb.get(frozenset((path.region, path.there)), 0.0)
@@ -164,7 +164,7 @@ class Formulation:
         return usd * moment.weight / (1 + service.headroom)
 
     def busy_kw(self, engine: Engine) -> float:
-        """What a replica under full load draws beyond its idle accelerators, which the pool pays for. [kW]"""
+        """Return the power of a replica at full load above its idle accelerators. [kW]"""
         return max(0.0, engine.kw - self.facts.parts[engine.part].idle_w * engine.size / money.WATTS_PER_KW)
 
     def state(self) -> None:

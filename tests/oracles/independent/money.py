@@ -1,4 +1,4 @@
-"""What supply costs, by docs/finance.md: capital (write-off, resale) and operating cost, at present value."""
+"""Cost of supply by docs/finance.md: capital and operating cost at present value."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def years(facts: Facts) -> float:
 
 
 def worth_at_end(facts: Facts, period: int) -> float:
-    """Return what a dollar paid at the end of a period is worth at the start of the horizon."""
+    """Return the present value of a dollar paid at the end of a period."""
     return float((1 + facts.discount_rate) ** (-(period + 1) * years(facts)))
 
 

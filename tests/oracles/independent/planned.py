@@ -1,4 +1,4 @@
-"""What the planner makes of a fleet file: the one module here that imports fleetplan."""
+"""Run the planner on a fleet file; no other module here imports fleetplan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAN, INFEASIBLE, NO_PLAN = "plan", "infeasible", "no plan"
 
 @dataclass(frozen=True)
 class Planned:
-    """How the planner ended, and the figures of its plan.
+    """Outcome of the planner, and the figures of its plan.
 
     Attributes
     ----------

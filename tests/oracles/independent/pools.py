@@ -1,4 +1,4 @@
-"""Pools of supply: what stands in a region with the offers that join it, and what other offers bring."""
+"""Pools of supply: existing hardware with the offers that join it, and new pools of other offers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.oracles.independent.facts import Facts, Offer, Stock
 
 @dataclass(frozen=True)
 class Pool:
-    """Accelerators of one kind in one region that are packed, kept in reserve and billed alike."""
+    """Accelerators of one kind and region with common packing, reserve and prices."""
 
     name: str
     region: str
@@ -60,7 +60,7 @@ def _reserve(facts: Facts, stock: Stock) -> tuple[int, float]:
 
 
 def _new_pools(facts: Facts, joined: set[tuple[str, str]]) -> Iterator[Pool]:
-    """Offers alike form one pool in a region; the provider replaces what is rented one by one."""
+    """Return the pools of offers that join none; equal offers form one pool in a region."""
     groups: dict[tuple[object, ...], list[Offer]] = {}
     for offer in facts.offers:
         for region in offer.regions:

@@ -95,7 +95,7 @@ def _scenarios(node: Node | None) -> dict[str, Node]:
 
 
 def _alike(services: Sequence[Service]) -> bool:
-    """Whether every demand is the same in all scenarios."""
+    """Return whether every demand is the same in all scenarios."""
     seen: dict[tuple[str, str, int, str, str], set[float]] = {}
     for service in services:
         for (region, moment, name), rate in service.demand.items():

@@ -23,7 +23,7 @@ WATTS_PER_KW = 1000.0
 
 @dataclass(frozen=True)
 class Frame:
-    """What services refer to; `ways` are the known round trips between regions."""
+    """Context of services: periods, regions and known round trips (`ways`)."""
 
     periods: Sequence[str]
     moments: Sequence[Moment]

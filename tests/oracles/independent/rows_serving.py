@@ -52,7 +52,7 @@ def _coverage(model: Formulation) -> None:
 
 
 def _loads(model: Formulation) -> None:
-    """What the classes bring is within what the replicas carry."""
+    """Limit the load of the classes to what the replicas carry."""
     for spot, terms in model.carried.items():
         carries = 1.0
         if model.mode is Mode.COARSE:
@@ -102,7 +102,7 @@ def _capacity(model: Formulation) -> None:
 
 
 def _power(model: Formulation) -> None:
-    """Replicas that run take their full power, whatever their load; all else that stands takes idle power."""
+    """Limit power: replicas at full load, all other installed accelerators at idle."""
     for name, place in model.facts.places.items():
         for m, moment in enumerate(model.moments):
             limit = place.power_kw[moment.period]
@@ -127,7 +127,7 @@ def _power(model: Formulation) -> None:
 
 
 def _idle_kw(model: Formulation, part: str) -> float:
-    """What an accelerator draws that runs nothing, in the whole watts that the planner counts. [kW]"""
+    """Return the power of an idle accelerator, in the whole watts of the planner. [kW]"""
     watts = model.facts.parts[part].idle_w
     return (math.ceil(watts) if model.mode is Mode.COARSE else watts) / money.WATTS_PER_KW
 
@@ -160,7 +160,7 @@ def _shares(model: Formulation) -> None:
 
 
 def _load_units(model: Formulation, group: tuple[int, int, int], phase: str) -> float:
-    """What one load unit of every load of a service, moment and pool serves in a phase. [requests/s]"""
+    """Return the rate of one load unit of every load of a service, moment, pool and phase. [requests/s]"""
     if model.mode is not Mode.LOOSE:
         return 0.0
     loads = {

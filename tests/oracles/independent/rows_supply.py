@@ -21,7 +21,7 @@ def add(model: Formulation) -> None:
 
 
 def usable_units(model: Formulation, p: int, period: int) -> tuple[int, Terms]:
-    """Return what a pool holds in a period and is not out of service: a constant and columns."""
+    """Return the units of a pool in service in a period: a constant and columns."""
     constant, terms = installed_units(model, p, period)
     stock = model.pools[p].stock
     return constant - (stock.out_of_service[period] if stock else 0), terms
@@ -79,7 +79,7 @@ def _orders(model: Formulation, p: int, pool: Pool) -> None:
 
 
 def _most_of_offers(model: Formulation) -> None:
-    """At most so many units ordered (bought) or held (rented) in a period, over all regions."""
+    """Limit the units ordered (bought) or held (rented) in a period, over all regions."""
     for offer in model.facts.offers:
         for q, most in enumerate(offer.most):
             if most is None:

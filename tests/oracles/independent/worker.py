@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class OracleError(Exception):
-    """What the worker could not answer."""
+    """Failure of the worker."""
 
 
 class Oracle:
-    """The worker's client: starts the process, asks, and ends it.
+    """Client of the worker: starts the process, sends questions, and ends it.
 
     Parameters
     ----------

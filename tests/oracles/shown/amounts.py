@@ -25,7 +25,7 @@ class Money:
     usd_per_unit: float = 1.0
 
     def differs(self, text: str, usd: float, digits: int = 4) -> bool:
-        """Return whether a shown amount is another one than so many dollars."""
+        """Return whether a shown amount is not this number of dollars."""
         symbol = r"\$" if self.code == "USD" else f"{self.code} "
         found = re.fullmatch(rf"([-+]?){symbol}([0-9.e+]+)( [kMB])?", text.replace("\u00a0", " ").strip())
         if found is None:
@@ -40,12 +40,12 @@ class Money:
 
 
 def _half_step(shown: float, digits: int) -> float:
-    """Half of the last of so many digits."""
+    """Return half of the last digit."""
     return 0.5 * 10.0 ** (math.floor(math.log10(abs(shown))) - digits + 1) if shown else 0.0
 
 
 def figure_differs(text: str, value: float, digits: int = 4) -> bool:
-    """Return whether a shown number is another one: whole from a thousand on, else of so many digits."""
+    """Return whether a shown number differs: an integer from 1,000, else by significant digits."""
     try:
         shown = float(text.replace(",", ""))
     except ValueError:
@@ -69,6 +69,6 @@ def other(one: float, two: float) -> bool:
 
 
 def unequal(place: str, shown: object, expected: object) -> Iterator[str]:
-    """Say so if what is shown is not exactly what is expected."""
+    """Yield a message if the shown text is not exactly the expected one."""
     if shown != expected:
         yield f"{place}: {shown!r} is shown, the plan has {expected!r}"

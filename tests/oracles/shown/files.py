@@ -132,7 +132,7 @@ def _moment(row: Row) -> str:
 
 
 def _tables(plan: Row, rate: float) -> dict[str, list[Sequence[Any]]]:
-    """Cells of sheets as far as they are of plan.json; `...` where a cell is its own."""
+    """Return the cells of sheets that plan.json states; `...` for other cells."""
     order = {period: number for number, period in enumerate((*plan["periods"], ""))}
     bill = sorted(
         plan["inputs"]["cost_lines"],

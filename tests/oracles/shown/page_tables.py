@@ -21,7 +21,7 @@ def table_of(part: Element, *heads: str) -> list[Row]:
 
 
 def cells(place: str, row: Row, expected: Row, money: Money) -> Iterator[str]:
-    """Yield the cells of a row that differ; a tuple says what kind of figure a value is."""
+    """Yield the cells of a row that differ; a tuple states the kind of figure."""
     for head, value in expected.items():
         shown = row.get(head)
         kind, *rest = value if isinstance(value, tuple) else ("text", value)

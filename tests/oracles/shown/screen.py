@@ -1,4 +1,4 @@
-"""What `plan solve` and `plan explain --full` print of a plan, off a terminal, against plan.json."""
+"""Output of `plan solve` and `plan explain --full` without a terminal, against plan.json."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def cases(n_rows: int = 12) -> pd.DataFrame:
 
 
 def measurements(frame: pd.DataFrame, truth: Calibration | None) -> pd.DataFrame:
-    """What a benchmark would find if `truth` were so."""
+    """Return measurements as a benchmark would report them if `truth` held."""
     found = predict(frame, calibration=truth)
     own = frame.rename(columns={"backend": "framework"}).drop(columns="case_id")
     return own.assign(framework_version="0.9.1", ttft_ms=found["ttft_ms"], tpot_ms=found["tpot_ms"])

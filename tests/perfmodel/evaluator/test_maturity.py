@@ -1,4 +1,4 @@
-"""How mature a part's software is at a date, and what it changes."""
+"""Maturity of a part's software at a date, and its effect."""
 
 from __future__ import annotations
 

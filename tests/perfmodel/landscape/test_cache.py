@@ -36,7 +36,7 @@ PART = accelerators()["GPU-A"]
 
 
 class Library:
-    """Stands for measured tables: none, but files whose contents may change."""
+    """Stand-in for measured tables: files with contents that may change."""
 
     system = "made_up"
     version = ""

@@ -1,4 +1,4 @@
-"""What frameworks can run: excluded from the search with that reason, and refused by predict in words."""
+"""Limits of frameworks: the search excludes layouts with the reason, and predict refuses them."""
 
 from dataclasses import replace
 from itertools import product

@@ -1,4 +1,4 @@
-"""What rows rest on follows from the steps of their block: nothing is looked up for it once more."""
+"""Evidence of rows comes from the steps of their block, without another look-up."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def in_pairs(
     replicas: tuple[int, int],
     **columns: int | IntArray,
 ) -> pd.DataFrame:
-    """What `predict` says of deployments of such replicas, row by row."""
+    """Return the predictions of deployments of such replicas, row by row."""
     hardware, framework, weights, model, lengths = case
     degrees = ["tp", "pp", "dp", "cp", "ep"] + (["ffn_tp"] if model == "deepseek-r1" else [])
     names = {name: name.replace("ffn_tp", "moe_tp") for name in degrees}

@@ -1,4 +1,4 @@
-"""Where two tables differ, by hand."""
+"""Differences between two tables, worked out by hand."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ EXPERTS_IN_FP8 = point(
 
 
 class FakeCuda:
-    """What `CudaDevice` asks of torch.cuda, in words."""
+    """Stand-in for the parts of torch.cuda that `CudaDevice` uses."""
 
     def __init__(self, count: int, busy: float, capability: tuple[int, int] = (8, 0)) -> None:
         self._count, self._busy, self._capability = count, busy, capability

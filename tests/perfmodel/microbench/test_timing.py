@@ -1,4 +1,4 @@
-"""How long a kernel is run: blocks of executions, what is known of a time, controls, processes together."""
+"""Duration of measurements: blocks of executions, precision, controls, parallel processes."""
 
 from __future__ import annotations
 

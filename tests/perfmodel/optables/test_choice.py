@@ -1,4 +1,4 @@
-"""Which measurements a framework is given: of which library, version and kernel."""
+"""Choice of measurements by framework: library, version and kernel."""
 
 from __future__ import annotations
 

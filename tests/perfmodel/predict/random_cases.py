@@ -1,4 +1,4 @@
-"""Random cases of `predict` over the whole catalogue, each with the same case with one thing better."""
+"""Random cases of `predict` over the whole catalogue, each with an improved copy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SMALLER: Final = ("num_hidden_layers", "intermediate_size", "moe_intermediate_si
 
 @dataclass(frozen=True, slots=True)
 class BetterCase:
-    """A case, the same with one thing better, and what that is."""
+    """A case, an improved copy, and the improvement."""
 
     law: str
     row: Row

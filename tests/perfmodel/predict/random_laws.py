@@ -140,14 +140,14 @@ def _as_given(pair: BetterCase) -> Row:
 
 
 def _on_one_line(pair: BetterCase) -> bool:
-    """Whether decode attention is taken as straight between the same contexts in both cases."""
+    """Return whether decode attention is linear between the same contexts in both cases."""
     tokens = ("input_tokens", "output_tokens", "prefix_tokens")
     reaches = {sum(row[name] for name in tokens) - 1 for row in (pair.row, pair.better)}
     return pair.row["mode"] != "offline" or len({each.bit_length() for each in reaches}) == 1
 
 
 def _same_work(pair: BetterCase) -> bool:
-    """Whether rates can be compared: the load is the same."""
+    """Return whether both cases have the same load, so that rates are comparable."""
     return pair.law != "less load" and pair.row["mode"] != "decode"
 
 

@@ -1,4 +1,4 @@
-"""The technique columns of `plan predict`: each acts, and what cannot act is refused by name."""
+"""Technique columns of `plan predict`: each has an effect, or is refused by name."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How prompts are let in: waits against arrivals counted one by one, and what they add to a closed loop."""
+"""Admission of prompts: waits against arrivals counted one by one, and their effect on a closed loop."""
 
 from dataclasses import replace
 

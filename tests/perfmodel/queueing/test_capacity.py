@@ -1,4 +1,4 @@
-"""What pools carry within a limit, and the lines below it."""
+"""Capacity of pools within a limit, and the lines below it."""
 
 import numpy as np
 import pytest

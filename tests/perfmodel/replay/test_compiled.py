@@ -1,4 +1,4 @@
-"""Where the machine code of the engines is kept, and what happens where it cannot be."""
+"""Location of the engines' machine code, and the behaviour without a writable folder."""
 
 from __future__ import annotations
 

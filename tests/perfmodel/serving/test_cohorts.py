@@ -1,4 +1,4 @@
-"""Closed loops of requests that are all alike, against iterations counted one by one."""
+"""Closed loops of equal requests, against iterations counted one by one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a server runs with where nothing is set."""
+"""Default scheduling of a server."""
 
 import numpy as np
 import pytest

@@ -23,7 +23,7 @@ def norms(model: str) -> list[Operator]:
 
 
 def counted(model: str) -> dict[str, float]:
-    """How often each of them runs in a step."""
+    """Return how often each operator runs in a step."""
     found: dict[str, float] = {}
     for operator in norms(model):
         found[operator.name] = found.get(operator.name, 0.0) + float(operator.count[0])

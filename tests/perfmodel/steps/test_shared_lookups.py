@@ -21,7 +21,7 @@ REQUESTS = (RequestShape(3000, 150), RequestShape(700, 20))
 
 
 class ListingSource(WorkSource):
-    """Lists the tables that it is asked for; has none for one data type."""
+    """Source that records the tables it is asked for, and has none for one data type."""
 
     def __init__(self, lacking: str = "") -> None:
         self.lacking = lacking

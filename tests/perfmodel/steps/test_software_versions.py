@@ -1,4 +1,4 @@
-"""Kernels that older software lacks."""
+"""Kernels that older software versions do not have."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ QWEN_FP8 = "Qwen/Qwen3-235B-A22B-FP8"
 
 
 def experts_of(software_date: str, tokens: int, tp: int, ep: int) -> dict[str, Operator]:
-    """Operators of a step that generates so many tokens under vLLM, by name."""
+    """Return the operators of a vLLM step that generates `tokens`, by name."""
     architecture = load_architecture(QWEN_FP8, Path())
     dtypes = part_dtypes(architecture, Precision("fp8", "bf16"))
     layouts = Layouts.of([Parallelism(1, tp, 1, tp // ep, ep)])

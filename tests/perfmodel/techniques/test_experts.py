@@ -1,4 +1,4 @@
-"""How many experts a step reaches, and the load of the busiest expert-parallel rank."""
+"""Number of experts that a step activates, and the load of the busiest expert-parallel rank."""
 
 import math
 

@@ -59,7 +59,7 @@ def worth(quarters: int) -> float:
 
 
 def shield_ratio() -> float:
-    """What a dollar of write-off costs less before tax, if all is deducted in the first quarter."""
+    """Return the pre-tax saving per dollar of write-off that is deducted in the first quarter."""
     of_plan = sum(worth(n) for n in range(1, 17)) / 16
     after_tax = of_plan - 0.4 * worth(1)
     return after_tax / 0.6 / of_plan - 1

@@ -1,4 +1,4 @@
-"""What candidates take for granted is said: towers that are not priced, prefixes that a cache always has."""
+"""Assumptions of candidates are stated: vision towers without a cost, prefixes that are always cached."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ OTHER = LoadTarget(RequestKind(10, 6), 1.0, (LatencyLimit(0.95, 100.0),), ())
 
 @pytest.fixture
 def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[LoadTarget]:
-    """What is simulated: a request of six tokens at 3, others at 2 requests/s."""
+    """Return the simulated traffic: requests of six tokens at 3 requests/s, others at 2 requests/s."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(SWITCH, raising=False)
     found: list[LoadTarget] = []

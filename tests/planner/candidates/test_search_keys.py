@@ -1,4 +1,4 @@
-"""Which configurations are searched: by default, and by the keys of a service."""
+"""Configurations in the search: by default, and by the keys of a service."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Candidates that take longer than the time limit end with one sentence; what was evaluated is kept."""
+"""Candidates beyond the time limit end with one sentence; evaluated ones are kept."""
 
 from __future__ import annotations
 

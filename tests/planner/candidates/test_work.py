@@ -31,7 +31,7 @@ was compared with each. What is done once a service, or sorted, makes it differ 
 
 
 def fleet_of(folder: Path, services: int, distances: int = 0, accelerators: int = 8) -> Fleet:
-    """Make a fleet with so many services, each served from one region over so many distances."""
+    """Return a fleet of services, each served from one region over several distances."""
     far = {f"r{n}": 30 + 7 * n for n in range(1, distances + 1)}
     regions = "".join(f"  {name}: {{round_trip_ms: {{r0: {ms}}}}}\n" for name, ms in far.items())
     served = ", ".join(f"{name}: [r0]" for name in far)

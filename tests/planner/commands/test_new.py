@@ -208,7 +208,7 @@ def test_every_help_has_an_example_that_parses(name: str, command: TyperCommand)
 
 
 def completed(script: str, line: str) -> str:
-    """What the shell is offered at the end of a line."""
+    """Return the shell completions at the end of a line."""
     environment = {
         **os.environ,
         f"_{script.upper()}_COMPLETE": "complete_bash",

@@ -58,7 +58,7 @@ def objects(texts: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def on_tpus(name: str, chips: int) -> tuple[Plan, str]:
-    """A plan on TPUs, and its rented pool, all replicas of which take so many chips."""
+    """Return a plan on TPUs and its rented pool, with replicas of this number of chips."""
     whole = of_catalogue(plan(), name, "Google")
     rented = next(each for each in standing_pools(whole, "2027Q2") if not each.owned)
     rows = tuple(

@@ -46,7 +46,7 @@ def name_of(file: Path) -> str:
 
 @cache
 def any_plan_of(file: Path) -> Plan:
-    """A plan of a fleet file, however dear: manifests are asked for, not costs."""
+    """Return a plan of a fleet file at any cost, for tests of manifests."""
     planned = plan_fleet(load_fleet(file), SearchLimits(240.0, 1.0, seed=1, workers=2))
     assert isinstance(planned.outcome, Plan)
     return planned.outcome

@@ -1,4 +1,4 @@
-"""What it costs to carry requests to the region that serves them, and back."""
+"""Cost of data of requests that another region serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one replica carries at most where latencies are limited under load."""
+"""Largest load of one replica under latency limits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def problem_of(question: Fleet) -> Problem:
 
 
 def linear_usd(problem: Problem) -> float:
-    """What the linear relaxation of the model costs."""
+    """Return the optimum of the linear relaxation. [USD]"""
     planning = build_model(problem, allow_unmet=False)
     planning.model.minimize(planning.total_cost)
     program = read_program(planning.model)

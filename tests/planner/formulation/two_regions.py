@@ -1,4 +1,4 @@
-"""A service that is asked for in two regions, and may be served from either."""
+"""A service with demand in two regions, each of which may serve the other."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _monitored(document: Any) -> None:
 
 
 def _shortened(answers: dict[str, str]) -> dict[str, Any]:
-    """Answers with some of their steps: as many as bursts are told by."""
+    """Return answers with enough steps to recognise bursts."""
     found = {name: json.loads(text) for name, text in answers.items()}
     for answer in found.values():
         for series in answer["data"]["result"]:
@@ -89,7 +89,7 @@ DOCUMENTS: dict[str, tuple[object, Callable[[Any], object]]] = {
 
 
 def _places(value: object, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where a value may be changed; of long lists the first items."""
+    """Yield the paths of values that may be changed; of long lists, the first items."""
     inner = (
         value.items() if isinstance(value, dict) else enumerate(value[:4]) if isinstance(value, list) else ()
     )

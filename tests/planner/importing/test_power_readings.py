@@ -100,7 +100,7 @@ def test_a_folder_without_readings_says_what_is_missing(
 
 
 def dmon(samples: list[tuple[int, str, str]]) -> str:
-    """What `dcgmi dmon -e 155,203` prints: columns of fixed width, and a header every 15 samples."""
+    """Return output of `dcgmi dmon -e 155,203`: columns of fixed width, a header every 15 samples."""
     lines = []
     for number, (card, watts, percent) in enumerate(samples):
         if number % 15 == 0:

@@ -117,7 +117,7 @@ RATES = {"east": 200.0, "west": 50.0}
 
 
 def exported(started: float) -> bytes:
-    """What vLLM's metrics say a while after a start: prompts of 60 and 600 tokens by turns, answers of 40."""
+    """Return vLLM's metrics some time after the start: prompts of 60 and 600 tokens, answers of 40."""
     lines = []
     for region, rate in RATES.items():
         done = math.floor((time.monotonic() - started) * rate) + 1000
@@ -154,7 +154,7 @@ def real_prometheus(program: str, folder: Path, target: str) -> Iterator[str]:
 
 
 def wait_for_scrapes(server: str, number: int) -> None:
-    """Wait until a server has so many values of every series: a busy one begins late and misses some."""
+    """Wait until a server has this number of samples of every series."""
     asked = urlencode({"query": "min(count_over_time(vllm:request_success_total[1m]))"})
     ends = time.monotonic() + 60.0
     while time.monotonic() < ends:

@@ -1,4 +1,4 @@
-"""What an accelerator-hour costs in a fleet."""
+"""Cost of an accelerator-hour in a fleet."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def whole_comparison(
     limits: SearchLimits = EXACT,
     baseline: Plan | None = None,
 ) -> Comparison:
-    """What is known after the last solve."""
+    """Return the comparison after the last solve."""
     *_, found = comparisons(question, counterfactuals, limits, baseline=baseline)
     return found
 

@@ -27,7 +27,7 @@ def core_of(found: ExplainedConflict) -> Core:
 
 
 def one_kind(demand: float = 100.0, **changes: object) -> Fleet:
-    """Replicas of two cards serve 10 requests/s; two hosts of 8 cards stand."""
+    """Return a fleet of two hosts of 8 cards; a replica of two cards serves 10 requests/s."""
     rates = engine_table([("aggregated", "A", 2, 10.0)], power_kw=2.0)
     fields: dict[str, object] = {
         "services": [service("chat", demand, engines=rates)],

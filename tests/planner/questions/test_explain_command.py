@@ -33,7 +33,7 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 
 def failed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What a run that ends with a user's mistake says."""
+    """Return the output of a run that ends with a user error."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:
         cli.main([str(each) for each in arguments])

@@ -39,7 +39,7 @@ def outcomes(question: Fleet, stress: Stress) -> list[StressOutcome]:
 
 
 def rented(**changes: object) -> Fleet:
-    """A card serves 10 requests/s; 4 stand, the rest is rented at 2 USD/h. The plan rents 6."""
+    """Return a fleet of 4 cards of 10 requests/s each; the plan rents 6 more at 2 USD/h."""
     fields: dict[str, object] = {
         "services": [service("chat", 100.0, engines=engine_table([("aggregated", "A", 1, 10.0)]))],
         "hardware": [hardware("A", 1)],

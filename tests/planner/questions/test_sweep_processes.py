@@ -86,7 +86,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(points: int, tmp_path:
 
 
 def sweeping(grid: tuple[str, ...], fleet: Path = SCENARIO) -> list[str]:
-    """What `python` is called with to sweep a scenario."""
+    """Return the arguments of `python` to sweep a scenario."""
     return [
         "-m",
         "fleetplan.planner",
@@ -97,7 +97,7 @@ def sweeping(grid: tuple[str, ...], fleet: Path = SCENARIO) -> list[str]:
 
 
 def kill_after_points(command: list[str], folder: Path, count: int, timeout_s: float = 120.0) -> None:
-    """Start a sweep, and kill it with everything it started once so many points are there."""
+    """Start a sweep, and kill it with all its processes after a number of points."""
     started = WarmProcess(
         command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -24,7 +24,7 @@ EXACT = SearchLimits(time_limit_s=20.0, gap_ratio=0.0, workers=1)
 
 
 def with_engine_tables(case: PlanningCase) -> Fleet:
-    """The fleet of a case, each service with its candidates as rates of its own."""
+    """Return the fleet of a case, with the candidates of each service as its own rates."""
     services = []
     for service in case.fleet.services:
         rows = [

@@ -58,7 +58,7 @@ TOO_SHORT = "the time was too short to find the shortages"
 
 
 def infeasible(periods: int, complete: bool = True) -> Infeasible:
-    """A fleet that lacks 1, 2, 3 ... of 9 requests/s of chat in its periods."""
+    """Return an infeasible plan that is short of 1, 2, 3 ... of 9 requests/s of chat in its periods."""
     plan = PLANS["scarce"]()[1]
     rows = tuple(
         Shortage(

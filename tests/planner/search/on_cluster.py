@@ -1,4 +1,4 @@
-"""A search whose jobs a cluster does, as a program of its own: it prints each step, and what it found."""
+"""Program that searches with jobs on a cluster; it prints each step and the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetplan.planner.search.blocks import solve as block_solve
 
 
 def main(backend: str, limits: SearchLimits, size: tuple[int, int, int, int], wait_for: int) -> None:
-    """Search over blocks, once the cluster has so many threads; SIGTERM stops it."""
+    """Search over blocks when the cluster has enough threads; SIGTERM stops the search."""
     block_solve.LEAST_VARIABLES, block_solve.LEAST_BLOCKS, block_solve.LARGEST_BLOCK_SHARE = 0, 1, 1.0
     case = large_case(*size)
     problem = build_problem(case.fleet, case.candidates)

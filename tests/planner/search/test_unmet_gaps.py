@@ -31,7 +31,7 @@ RUNS = [candidate("batch", "A", 2.0), candidate("chat", "A", 1.0)]
 
 
 def scarce(**more: Any) -> Solved:
-    """Five accelerators: chat takes three of them, and batch lacks four requests of its eight."""
+    """Return a fleet of five accelerators: chat takes three, and batch has 4 of 8 requests/s unmet."""
     question = fleet(
         services=[service("batch", 8.0, priority=2), service("chat", 3.0, priority=1)],
         hardware=[hardware("A", 1)],

@@ -1,4 +1,4 @@
-"""A search begins with the plan in force, as far as it has a place in the problem."""
+"""A search begins with the plan in force, where the problem allows its decisions."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def pattern_of(path: Path) -> str:
 
 
 def is_listed(pattern: str, known: dict[str, str]) -> bool:
-    """Whether a path is one of a list, in which `*` stands for anything."""
+    """Return whether a path matches a list with the wildcard `*`."""
     return _any_of(tuple(known)).fullmatch(pattern) is not None
 
 

@@ -58,7 +58,7 @@ def missed(
     once: bool = True,
     seen: set[tuple[str, str]] | None = None,
 ) -> tuple[int, list[str]]:
-    """How many changes there are but for those that were seen, and which of them nobody notices."""
+    """Return the number of changes to detect, and those that the verifier misses."""
     document, count, found = document_of(plan), 0, []
     for each, changed in meaningful(document, plan, once=once, seen=set() if seen is None else seen):
         count += 1

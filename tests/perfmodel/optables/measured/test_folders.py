@@ -21,7 +21,7 @@ NEW = {(1, 64, 32): 3.0}
 
 @pytest.fixture(autouse=True)
 def own_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """No test sees the folders of whoever runs it, nor the package."""
+    """Hide the user's folders and the package from the tests."""
     note = tmp_path / "user" / "table-folders.json"
     monkeypatch.setattr(folders, "note_file", lambda: note)
     monkeypatch.setattr(folders, "data_folder", lambda: None)

@@ -35,7 +35,7 @@ gemm,bf16,9,64,64,19,vllm,0.9
 
 @pytest.fixture(autouse=True)
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """No test sees the tables of whoever runs it."""
+    """Hide the user's tables from the tests."""
     folder = tmp_path / "user data"
     monkeypatch.setattr(own_tables, "own_tables_folder", lambda: folder)
     operator_source.cache_clear()

@@ -51,7 +51,7 @@ class Served:
 
 @contextmanager
 def served(folder: Path, text: str = FLEET) -> Iterator[Served]:
-    """What `plan serve` does, in a thread of this process: what it is as a process is tested elsewhere."""
+    """Run `plan serve` in a thread of this process."""
     from fleetplan.planner.commands.page import server  # noqa: PLC0415 - an extra
 
     fleet = write_fleet(folder, text)

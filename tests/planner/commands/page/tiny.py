@@ -69,7 +69,7 @@ class Page:
         return self.ask("POST", f"/{TOKEN}/{path}", json=body, **more)
 
     def state(self) -> dict[str, Any]:
-        """Return what a browser is told now."""
+        """Return the current state as sent to the browser."""
         return dict(self.get("state").json())
 
     def ended(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from fleetplan.scenarios.load import load_fleet
 
 
 def _hosts(sizes: dict[int, int], per_host: int, hosts: int, reserve: int = 0) -> Fleet:
-    """A pool of hosts, and for every replica size a service that needs so many of them."""
+    """Return a pool of hosts, and a service for every replica size."""
     return fleet(
         services=[service(f"s{size}", float(count)) for size, count in sizes.items()],
         hardware=[hardware("H", per_host)],

@@ -1,4 +1,4 @@
-"""Family 8: what starts is counted and charged, against the period before or the plan in force."""
+"""Family 8: replicas that start are counted and charged, against the previous period or the plan in force."""
 
 from __future__ import annotations
 

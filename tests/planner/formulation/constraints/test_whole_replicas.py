@@ -1,4 +1,4 @@
-"""What coverage and replica load imply for replicas alone."""
+"""Rows on whole replicas that coverage and replica load imply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the decomposition share."""
+"""Fixtures of the tests of the decomposition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def blocks_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=first_parts((False, True), 1), ids=("pricing alone", "whole search"))
 def whole_search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether a search does all that it does to its plans, or only prices blocks and solves masters.
+    """Return whether a search improves plans, or only prices blocks and solves masters.
 
     Neighbourhoods on the variables of these fleets are nearly the whole program, and take most of the time.
     """
@@ -31,6 +31,6 @@ def whole_search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture(params=first_parts((False, True), 1), ids=("four blocks", "six blocks"))
 def large(request: pytest.FixtureRequest) -> bool:
-    """Whether a fleet has six blocks, as `in_parts` makes them."""
+    """Return whether a fleet has six blocks, as `in_parts` makes them."""
     is_large: bool = request.param
     return is_large

@@ -9,7 +9,7 @@ from tests.planner.solving import Solved
 
 
 def with_priorities(case: PlanningCase, most_units: int | None) -> PlanningCase:
-    """The case with two priorities in turn, demand that may stay unmet, and so many units of each offer."""
+    """Return the case with alternating priorities, unmet demand, and a limit on the units of each offer."""
     offers = tuple(replace(offer, max_units=(most_units,)) for offer in case.fleet.offers)
     services = tuple(
         replace(service, priority=1 + index % 2) for index, service in enumerate(case.fleet.services)

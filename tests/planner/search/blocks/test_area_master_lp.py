@@ -86,7 +86,7 @@ def proven(job: Job, duals: FloatArray) -> float:
 
 
 def kept(job: Job, values: FloatArray) -> bool:
-    """Whether values keep all rows and bounds, where variables say what passes limits."""
+    """Return whether values keep all rows and bounds, with slack variables for excess."""
     assert isinstance(job.rows, Rows)
     used = job.rows.rows @ values
     over = np.maximum(job.rows.row_lower - used, used - job.rows.row_upper)

@@ -1,4 +1,4 @@
-"""How many columns masters look at follows from what the last ones found."""
+"""The number of columns in a restricted master follows from earlier results."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def structured(case: PlanningCase) -> tuple[Structure, Split]:
 
 
 def passed(structure: Structure, values: np.ndarray) -> float:
-    """How far values pass the worst limit. [scaled units]"""
+    """Return the largest violation of a limit. [scaled units]"""
     relaxed = structure.relaxation
     used = relaxed.rows @ values
     return float(np.maximum(used - relaxed.row_upper, relaxed.row_lower - used).max(initial=0.0))
@@ -165,7 +165,7 @@ def test_a_part_of_a_fleet_that_nothing_can_serve_has_no_slots() -> None:
 
 
 def two_regions_that_may_serve_each_other() -> PlanningCase:
-    """Each asks for two fifths of a replica of chat, and what the way costs is less than a replica."""
+    """Return two regions with 0.4 replicas of demand each, and a network cost below a replica's."""
     regions = ("east", "west")
     other = {"east": "west", "west": "east"}
     travelling = service(

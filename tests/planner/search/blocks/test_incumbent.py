@@ -1,4 +1,4 @@
-"""Columns that are exact each become a plan where what the master has beside them is rounded with them."""
+"""Exact columns become a plan after the master's other variables are rounded with them."""
 
 from __future__ import annotations
 

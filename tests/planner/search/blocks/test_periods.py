@@ -1,4 +1,4 @@
-"""What is worth buying: its bound never passes the optimum, and what periods then decide is a plan."""
+"""Supply decisions: the bound never exceeds the optimum, and the decisions of periods form a plan."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Found:
         self.periods = Periods(structure, indicator_variables(planning.variables), root)
 
     def plan(self) -> np.ndarray | None:
-        """What runs in every period with the best supply."""
+        """Return the decisions of every period under the best supply."""
         supply = self.supply()
         assert supply.values is not None
         values = self.periods.merged(self.workers.solve(self.periods.plan_jobs(supply.values, EXACT)))

@@ -1,4 +1,4 @@
-"""What was chosen with a column that lacks a replica becomes a plan, with the replica and supply for it."""
+"""Repair of a choice of columns without enough replicas: the replica and its supply are added."""
 
 from __future__ import annotations
 

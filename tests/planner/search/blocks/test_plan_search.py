@@ -1,4 +1,4 @@
-"""How long plans are improved between two rounds of pricing, and which plan is."""
+"""Duration of plan improvement between two pricing rounds, and the choice of the plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetplan.planner.search.blocks.plan_search import PlanSearch
 
 
 def improvements(raised: float, round_s: float) -> int:
-    """How many there are of one second each, which gain 8, 4, 2, 1 and so on."""
+    """Return how many improvements of a second run, with gains of 8, 4, 2, 1 and so on."""
     spent: list[float] = []
 
     def open_cost() -> float:

@@ -52,7 +52,7 @@ def steps_of_a_search(
     work_s: float = 0.35,
     seen_all: Callable[[list[str]], bool] = lambda _: False,
 ) -> list[str]:
-    """What a search does: rounds and neighbourhoods, in their order, until all is seen that is looked for.
+    """Return the rounds and neighbourhoods of a search in order, until all wanted steps are seen.
 
     A large fleet is searched for longer, to the end.
     """
@@ -79,12 +79,12 @@ def steps_of_a_search(
 
 
 def prices_after_an_improvement(steps: list[str]) -> bool:
-    """Whether blocks were priced again after the plan had been improved."""
+    """Return whether blocks were priced again after an improvement of the plan."""
     return "_improve" in steps and "_price_blocks" in steps[steps.index("_improve") :]
 
 
 def waited_or_improved_often(steps: list[str]) -> bool:
-    """Whether rounds have followed an improvement, or will not: they follow the second one where they do."""
+    """Return whether a pricing round followed an improvement, or two improvements passed without one."""
     return prices_after_an_improvement(steps) or steps.count("_improve") > 4
 
 

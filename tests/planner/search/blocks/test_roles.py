@@ -1,4 +1,4 @@
-"""What variables decide, and where."""
+"""Roles of variables: their service, moment, slot and region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stages of a construction may do, on programs of a few variables that are solved by hand."""
+"""Stages of a construction, on programs of a few variables with known solutions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def job(
     penalty: float = 1000.0,
     rank: list[float] | None = None,
 ) -> RollingJob:
-    """A program in whole numbers up to 9; a variable of stage -1 is supply or joins stages.
+    """Return an integer program with values up to 9; a variable of stage -1 is supply or links stages.
 
     With ranks each variable is a slot of its own, and only the last attempt looks at all of them.
     """

@@ -13,7 +13,7 @@ FULL = 55_440
 
 
 def two_replicas(demand: int, capacity: int = FULL) -> Program:
-    """Loads of a class on two replicas, the second of which a class of its own fills in part."""
+    """Return loads of a class on two replicas; another class fills a part of the second."""
     return Program(
         rows=sp.csr_array(np.array([[7, 5, 0], [0, 0, 3], [1, 0, 0], [0, 1, 1]])),
         row_lower=np.array([demand, 3 * 100, -(2**62), -(2**62)]),

@@ -61,7 +61,7 @@ def test_few_slots_lead_to_the_optimum_of_all(case: PlanningCase) -> None:
 
 @dataclass
 class Begun:
-    """A linear program among some variables; the others stand at zero."""
+    """A linear program over some variables; the others are zero."""
 
     workers: Workers
     program: Rows

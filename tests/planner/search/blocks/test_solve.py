@@ -109,7 +109,7 @@ COUNTED = SearchLimits(0.25, 0.0, 1, 2, reproducible=True)
 
 @pytest.fixture(scope="module", params=first_parts(([1, 2, 2, 1], [1, 4, 2, 2]), 1), ids=("small", "large"))
 def logged(request: pytest.FixtureRequest) -> tuple[Problem, SearchResult, SearchLog]:
-    """A search of counted work by two workers, and what it told."""
+    """Return a search of counted work by two workers, and its steps."""
     case = large_case(*request.param)
     problem, log = build_problem(case.fleet, case.candidates), SearchLog(lambda _: None)
     with pytest.MonkeyPatch.context() as changed:

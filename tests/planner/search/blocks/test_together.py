@@ -29,7 +29,7 @@ from fleetplan.planner.search.solvers.workers import Workers
 
 
 class FoundChanges:
-    """Stands for neighbourhoods that find some changes."""
+    """Stand-in for neighbourhoods that find some changes."""
 
     def __init__(self, changes: list[Change]) -> None:
         self._changes = changes

@@ -54,7 +54,7 @@ def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time(
 
 
 def stages_of(seen: Sequence[Progress]) -> list[str]:
-    """What was minimised, without the part of the fleet, each once."""
+    """Return the minimised stages, each once, without the part of the fleet."""
     return list(dict.fromkeys(each.stage.partition(" of part")[0] for each in seen))
 
 

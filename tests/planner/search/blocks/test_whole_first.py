@@ -27,7 +27,7 @@ def near(objective: float, bound: float) -> bool:
 
 
 def whole_of(reproducible: bool, steps: list[Step]) -> ModelOutcome:
-    """What is found of a model whole at first, which tells its steps."""
+    """Return the result of solving a model whole first; it reports its steps."""
     planning, parts = in_parts(large=False)
     limits = SolverLimits(120.0, 1, 1, Stop())
     return whole_first.solve_whole_first(planning, parts, limits, near, steps.append, reproducible)

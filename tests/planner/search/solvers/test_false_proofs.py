@@ -1,4 +1,4 @@
-"""No bound and no infeasibility is told that rests on CP-SAT's presolve alone."""
+"""No bound and no infeasibility rests on CP-SAT's presolve alone."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ Solve = Callable[[cp_model.CpModel], ModelOutcome]
 
 @pytest.fixture
 def unsound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CP-SAT's presolve as it comes: what it proves is false, and the rule alone must catch it."""
+    """Use CP-SAT's default presolve, whose proof is false here; the rule must catch it."""
     monkeypatch.setattr(cpsat, "INCLUSION_WORK_LIMIT", AS_IT_COMES)
 
 
 def plain(model: cp_model.CpModel, presolve: bool) -> float:
-    """What CP-SAT proves with one worker and nothing else set."""
+    """Return the proof of CP-SAT with one worker and default parameters."""
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.cp_model_presolve = presolve

@@ -35,7 +35,7 @@ def program(rows: Array, row_lower: Array, row_upper: Array, upper: Array) -> Ro
 
 
 def answer(rows: Rows, cost: Array, start: Array | None) -> Answer:
-    """What HiGHS answers with a start."""
+    """Return HiGHS's answer for a start."""
     return solve(Job(rows, cost, EXACT, start), no_programs())
 
 

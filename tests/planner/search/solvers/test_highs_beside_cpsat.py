@@ -1,4 +1,4 @@
-"""What HiGHS proves beside CP-SAT: who has which core, which plan is known, and how its processes work."""
+"""HiGHS beside CP-SAT: cores, known plans, and processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from fleetplan.planner.search.solvers.request import ModelStatus, Patience, Solv
 
 
 class Led:
-    """Stands for a race that HiGHS leads: it says so at once and ends when the test wants it to."""
+    """Stand-in for a race that HiGHS leads: it reports at once and ends on request."""
 
     answers: ClassVar[list[HighsAnswer]] = []
     ends: ClassVar[bool] = True
@@ -76,7 +76,7 @@ def led(monkeypatch: pytest.MonkeyPatch) -> type[Led]:
 
 
 def cpsat_runs(monkeypatch: pytest.MonkeyPatch, last: int, last_s: float = 0.2) -> list[tuple[float, int]]:
-    """Seconds and workers of every search of CP-SAT from now on; so many, of which the last is stopped."""
+    """Record seconds and workers of every CP-SAT search; stop the search number `last`."""
     seen: list[tuple[float, int]] = []
     first: Callable[..., Any] = race._run
 
@@ -291,7 +291,7 @@ def test_a_child_ends_with_its_parent_in_the_middle_of_a_job() -> None:
 
 
 def _runs(process: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Return whether a process exists and has not ended."""
     try:
         state = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except OSError:

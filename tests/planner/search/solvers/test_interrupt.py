@@ -15,7 +15,7 @@ TINY = Path(__file__).parents[4] / "scenarios" / "tiny.yaml"
 
 
 def until_stopped(stop: Stop) -> str:
-    """A search that finds something, and ends when it is asked to."""
+    """A search that finds a plan and ends when stopped."""
     threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
     deadline = time.monotonic() + 20.0
     while not stop.requested and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""A solve that work limits, not the clock, ends after it, presolve included, which nobody counts."""
+"""A solve with a work limit ends by it, presolve included, independent of the clock."""
 
 from __future__ import annotations
 

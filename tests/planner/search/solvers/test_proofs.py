@@ -1,4 +1,4 @@
-"""Which bound may be told, and what a plan takes back."""
+"""Bounds that may be reported, and bounds that a plan withdraws."""
 
 from __future__ import annotations
 

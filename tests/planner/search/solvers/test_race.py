@@ -1,4 +1,4 @@
-"""What ends a solve of one model: patience, plans that are known, stages of a search."""
+"""Conditions that end the solve of one model: patience, known plans, stages of a search."""
 
 from __future__ import annotations
 

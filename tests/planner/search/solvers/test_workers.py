@@ -128,7 +128,7 @@ def test_a_job_that_kills_each_process_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 def wide(length: int) -> Job:
-    """A linear program of so many variables, which is as large as its answer."""
+    """Return a linear program with this number of variables, and an answer of the same size."""
     rows = Rows(
         sp.csr_array(np.ones((1, length))),
         np.array([float(length)]),
