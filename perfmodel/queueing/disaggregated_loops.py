@@ -130,41 +130,42 @@ def disaggregated_loop(
     """
     prompts = _prompts(evaluator, pools, concurrency)
     engines = pools.decode_replicas * pools.decode.engines
-    share = np.maximum(1.0, concurrency / engines)
-    allowed, fits = cache_limit(evaluator.generating(), pools.decode, share)
-    places = np.minimum(allowed, pools.decode.places)
-    tpot_of = _tpot_curve(evaluator, pools.decode, np.minimum(share, places))
-    output = pools.decode.output_tokens.astype(np.float64)
-    outside = pools.prefill.front_end_ms + evaluator.kv_transfer_ms(
+    per_engine = np.maximum(1.0, concurrency / engines)
+    cache_places, fits = cache_limit(evaluator.generating(), pools.decode, per_engine)
+    places = np.minimum(cache_places, pools.decode.places)
+    tpot_of = _tpot_curve(evaluator, pools.decode, np.minimum(per_engine, places))
+    output_tokens = pools.decode.output_tokens.astype(np.float64)
+    outside_ms = pools.prefill.front_end_ms + evaluator.kv_transfer_ms(
         _batch(pools.prefill, np.ones_like(pools.prefill_replicas)), prompts.alone_ms
     )
-    most = np.minimum(concurrency / engines, places)
+    largest_batch = np.minimum(concurrency / engines, places)
 
     def settled(batch: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the rate [1/ms], TPOT and steady TTFT [ms] of decode engines with `batch` sequences each."""
         tpot = tpot_of(np.maximum(1.0, batch))
-        rate = batch * engines / (output * tpot)
-        return rate, tpot, _steady_ms(prompts, rate) + outside
+        rate = batch * engines / (output_tokens * tpot)
+        return rate, tpot, _steady_ms(prompts, rate) + outside_ms
 
-    low, high = np.zeros_like(most), most
+    low, high = np.zeros_like(largest_batch), largest_batch
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         rate, tpot, ttft = settled(middle)
-        room = rate * (ttft + (output - 1) * tpot) <= concurrency
-        room &= rate <= prompts.most_per_ms
-        low, high = np.where(room, middle, low), np.where(room, high, middle)
+        fits_more = rate * (ttft + (output_tokens - 1) * tpot) <= concurrency
+        fits_more &= rate <= prompts.most_per_ms
+        low, high = np.where(fits_more, middle, low), np.where(fits_more, high, middle)
     batch = high
     rate, tpot, steady = settled(batch)
     # By Little's law, requests that do not generate wait for their first token.
-    steady = np.maximum(steady, concurrency / rate - (output - 1) * tpot)
+    steady = np.maximum(steady, concurrency / rate - (output_tokens - 1) * tpot)
     rounds = np.maximum(1.0, requests / concurrency)
-    burst = np.maximum(prompts.burst_ms + outside, np.where(batch >= places, steady, 0.0))
+    burst = np.maximum(prompts.burst_ms + outside_ms, np.where(batch >= places, steady, 0.0))
     ttft = np.where(requests > 0, burst / rounds + (1 - 1 / rounds) * steady, steady)
     decode = evaluator.decode(_batch(pools.decode, np.maximum(1, np.rint(batch)).astype(np.int64)))
-    seen = np.minimum(streamed_tokens, output)
+    streamed = np.minimum(streamed_tokens, output_tokens)
     return PoolsState(
-        ttft + (seen - 1) * tpot,
-        tpot * np.where(output > 1, (output - seen) / np.maximum(1.0, output - 1), 1.0),
+        ttft + (streamed - 1) * tpot,
+        tpot
+        * np.where(output_tokens > 1, (output_tokens - streamed) / np.maximum(1.0, output_tokens - 1), 1.0),
         rate * MS_PER_S,
         decode,
         fits & prompts.fits & decode.memory.fits,

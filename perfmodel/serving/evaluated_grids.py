@@ -205,7 +205,7 @@ def _grids_of(
     layouts: Sequence[Parallelism], points: _Points, ratio: float, steps: Sequence[StepTimes]
 ) -> StepGrids:
     """Return the grids of tokens, of long and short prompts, and of sequences at both contexts."""
-    by_tokens, by_length, singles, few, many, short, *bend = steps
+    by_tokens, by_length, singles, near_context, far_context, short, *bend = steps
     tokens, sequences = points.tokens, points.sequences
 
     def by_layout(times_ms: FloatArray) -> FloatArray:
@@ -215,27 +215,27 @@ def _grids_of(
     waits = _host_waits(by_tokens)
     token_ms = by_layout(by_tokens.latency_ms - waits - _part(by_tokens, _PROMPT_OPERATORS))
     # A prompt of one token waits for its launches wherever any prompt does.
-    floors = by_layout(np.where(waits > 0, by_tokens.latency_ms, 0.0))[:, 0]
-    few_ms = by_layout(few.latency_ms)
-    slope = (by_layout(many.latency_ms) - few_ms) / (sequences * (points.far - points.near))
+    prompt_floor_ms = by_layout(np.where(waits > 0, by_tokens.latency_ms, 0.0))[:, 0]
+    near_ms = by_layout(near_context.latency_ms)
+    slope = (by_layout(far_context.latency_ms) - near_ms) / (sequences * (points.far - points.near))
     slope = np.maximum(slope, 0.0)
     rows = np.repeat(np.arange(len(layouts)), sequences.size)
     (shared,) = interpolated(np.tile(sequences, len(layouts)), tokens, rows, token_ms)
-    beside = shared.reshape(slope.shape)
-    without_context = few_ms - slope * sequences * points.near - beside
-    on_line_ms = few_ms + slope * sequences * (points.bend - points.near)
+    token_part_ms = shared.reshape(slope.shape)
+    without_context = near_ms - slope * sequences * points.near - token_part_ms
+    on_line_ms = near_ms + slope * sequences * (points.bend - points.near)
     above_ms = np.maximum(0.0, by_layout(bend[0].latency_ms) - on_line_ms) if bend else 0.0 * on_line_ms
     known = np.searchsorted(sequences, points.short)
-    shortest_ms = by_layout(short.latency_ms) - beside[:, known]
-    least = np.stack([np.interp(sequences, points.short, row) for row in shortest_ms])
+    shortest_ms = by_layout(short.latency_ms) - token_part_ms[:, known]
+    least_ms = np.stack([np.interp(sequences, points.short, row) for row in shortest_ms])
     # For many prompts of one token each, subtract the time of those tokens in one prompt.
     single_ms = by_layout(_part(singles, _PROMPT_OPERATORS))
-    count, crowd_ms = sequences[-1], by_layout(singles.latency_ms - _host_waits(singles))[:, :1]
-    one_ms = np.maximum(0.0, crowd_ms - beside[:, -1:]) / count
-    logits_ms = np.maximum(0.0, one_ms - single_ms[:, :1] / count)
+    count, many_prompts_ms = sequences[-1], by_layout(singles.latency_ms - _host_waits(singles))[:, :1]
+    each_prompt_ms = np.maximum(0.0, many_prompts_ms - token_part_ms[:, -1:]) / count
+    logits_ms = np.maximum(0.0, each_prompt_ms - single_ms[:, :1] / count)
     attention_ms = by_layout(_part(by_length, _PROMPT_OPERATORS)) + logits_ms
     shortest = points.lengths[0]
-    any_ms = np.maximum(0.0, (shortest * one_ms - attention_ms[:, :1]) / (shortest - 1))
+    base_prompt_ms = np.maximum(0.0, (shortest * each_prompt_ms - attention_ms[:, :1]) / (shortest - 1))
     none = np.zeros((len(layouts), 1))
     ranks = np.array([float(layout.dp) for layout in layouts])
     # No sequence, no attention; the slope of none is that of one.
@@ -248,10 +248,10 @@ def _grids_of(
         slope_ms=np.hstack([slope[:, :1], slope]),
         contexts=(float(points.near), float(points.bend), float(points.far)),
         bend_ms=np.hstack([none, above_ms]),
-        least_ms=np.hstack([none, least]),
+        least_ms=np.hstack([none, least_ms]),
         lengths=np.r_[0.0, points.lengths],
-        prompt_ms=np.maximum.accumulate(np.hstack([any_ms, attention_ms]), axis=1),
-        prompt_floor_ms=floors,
+        prompt_ms=np.maximum.accumulate(np.hstack([base_prompt_ms, attention_ms]), axis=1),
+        prompt_floor_ms=prompt_floor_ms,
         ranks=ranks,
         # Few tokens take the time of a launch, which each prompt has once.
         rebuilt_ms=by_layout(_part(by_length, _REBUILDING))[:, -1] / points.lengths[-1],

@@ -162,23 +162,25 @@ class IterationTimes:
         """
         none = np.zeros_like(sequences)
         ranks = 1.0 + others
-        (carrying, prompt_tokens), (share, tokens) = own, peers
+        (carrying, prompt_tokens), (peer_share, peer_tokens) = own, peers
         # With a mean below one running sequence, some prompts are followed by no generation.
         steps = 1 - carrying + carrying * np.minimum(1.0, sequences)
         if self.lengths.tokens_per_step > 1:
-            any_rank = 1 - (1 - carrying) * (1 - share) ** others
-            apart = self.mixed_ms(tokens, none, share / np.maximum(any_rank, _ROUNDING))
+            any_rank = 1 - (1 - carrying) * (1 - peer_share) ** others
+            apart = self.mixed_ms(peer_tokens, none, peer_share / np.maximum(any_rank, _ROUNDING))
             drafted: FloatArray = steps * decode_ms + any_rank * apart
             return drafted
-        iterations = np.maximum(1.0, tokens / self.cycle_room(sequences))
-        of_steps = 1 - share + share * np.minimum(1.0, sequences)
-        share = share * iterations / np.maximum(of_steps + share * iterations, _ROUNDING)
-        any_peer = 1 - (1 - share) ** others
-        prompts = self.mixed_ms(prompt_tokens, none, (1 + others * share) / ranks)
-        with_peers = np.where(any_peer > 0, others * share / np.maximum(any_peer, _ROUNDING), 0.0) / ranks
-        waiting = np.maximum(decode_ms, self.mixed_ms(tokens / iterations, none, with_peers))
-        generating = (1 - any_peer) * decode_ms + any_peer * waiting
-        found: FloatArray = carrying * prompts + steps * generating
+        iterations = np.maximum(1.0, peer_tokens / self.cycle_room(sequences))
+        of_steps = 1 - peer_share + peer_share * np.minimum(1.0, sequences)
+        peer_share = peer_share * iterations / np.maximum(of_steps + peer_share * iterations, _ROUNDING)
+        any_peer = 1 - (1 - peer_share) ** others
+        prompts_ms = self.mixed_ms(prompt_tokens, none, (1 + others * peer_share) / ranks)
+        share_with_prompts = (
+            np.where(any_peer > 0, others * peer_share / np.maximum(any_peer, _ROUNDING), 0.0) / ranks
+        )
+        slowed_ms = np.maximum(decode_ms, self.mixed_ms(peer_tokens / iterations, none, share_with_prompts))
+        generating = (1 - any_peer) * decode_ms + any_peer * slowed_ms
+        found: FloatArray = carrying * prompts_ms + steps * generating
         return found
 
     def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray, share: Numbers = 1.0) -> FloatArray:

@@ -122,40 +122,40 @@ def _search_apart(run: Run, part: Component) -> SearchResult | None:
         begin: Solution | None,
         before: SearchResult | None,
     ) -> SearchResult:
-        own = Run(component, limits, run.started, run.stop)
-        own.watch, own.begin, own.label = watch, begin, run.label
+        part_run = Run(component, limits, run.started, run.stop)
+        part_run.watch, part_run.begin, part_run.label = watch, begin, run.label
         if before is not None:
-            own.known = proof_of(before, component)
+            part_run.known = proof_of(before, component)
         if component is part:
-            own.memory = run.memory
-            own.label += FIRST_PLAN
+            part_run.memory = run.memory
+            part_run.label += FIRST_PLAN
         else:
-            own.label += f" in {', '.join(component.problem.regions)}"
-            own.simplify_limit_s = SIMPLIFY_TIME_LIMIT_S / len(regions)
-        found = own.search()
+            part_run.label += f" in {', '.join(component.problem.regions)}"
+            part_run.simplify_limit_s = SIMPLIFY_TIME_LIMIT_S / len(regions)
+        outcome = part_run.search()
         if component is part:
-            run.known = max(run.known, proof_of(found, part), key=lambda each: each.bound)
-        return found
+            run.known = max(run.known, proof_of(outcome, part), key=lambda each: each.bound)
+        return outcome
 
-    apart = RegionalSearch(part, regions, run.limits, run.watch, run.stop, search_part)
-    found = apart.run(lambda: run.time_left_s() - (apart.spent if run.limits.reproducible else 0.0))
-    run.deterministic_time += apart.spent
-    if found is None or found.solution is None:
-        return found
-    found = run.with_known_bound(replace(found, wall_s=time.monotonic() - run.started))
+    regional = RegionalSearch(part, regions, run.limits, run.watch, run.stop, search_part)
+    outcome = regional.run(lambda: run.time_left_s() - (regional.spent if run.limits.reproducible else 0.0))
+    run.deterministic_time += regional.spent
+    if outcome is None or outcome.solution is None:
+        return outcome
+    outcome = run.with_known_bound(replace(outcome, wall_s=time.monotonic() - run.started))
     is_over = run.time_left_s() < LEAST_WHOLE_S or run.stop.requested
-    if is_over or found.status is not SolveStatus.LIMIT or decided(found, run.limits.thresholds):
-        return found
+    if is_over or outcome.status is not SolveStatus.LIMIT or decided(outcome, run.limits.thresholds):
+        return outcome
     # Close the remaining gap on the whole, from the regions' joint plan and bound.
-    run.begin = found.solution
-    proof = proof_of(found, part)
+    run.begin = outcome.solution
+    proof = proof_of(outcome, part)
     run.known = max(run.known, proof, key=lambda each: each.bound)
     whole = run.search()
     if whole.solution is None:
-        return found
+        return outcome
     # A plan within the gap may be a simpler one; with unmet demand the cheaper plan is not the better one.
-    keeps = whole.status is SolveStatus.LIMIT and not found.unmet
-    return better_of(found, whole, run.limits) if keeps else whole
+    keeps_better = whole.status is SolveStatus.LIMIT and not outcome.unmet
+    return better_of(outcome, whole, run.limits) if keeps_better else whole
 
 
 class Run(UnmetStages):
@@ -237,32 +237,34 @@ class Run(UnmetStages):
 
         Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan stays.
         """
-        left = min(self.time_left_s(), self.simplify_limit_s)
+        limit_s = min(self.time_left_s(), self.simplify_limit_s)
         unproven = result.status is SolveStatus.LIMIT
-        wanted = self.limits.simplified and not self.stop.requested
-        if unproven or not wanted or left < 0.1 or outcome.values is None:
+        is_wanted = self.limits.simplified and not self.stop.requested
+        if unproven or not is_wanted or limit_s < 0.1 or outcome.values is None:
             return result
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
         within_gap_usd = (bound_usd + self.limits.slack_usd) / (1 - self.limits.simpler_gap_ratio)
 
-        def most(usd: float, known_usd: float) -> int:
+        def largest_objective(usd: float, known_usd: float) -> int:
             """Return the largest objective within the gap, at least a known plan's. [objective units]"""
             known = math.floor((known_usd - self.fixed_usd) * USD_RESOLUTION) + 1
             return max(known, math.floor((min(usd, within_gap_usd) - self.fixed_usd) * USD_RESOLUTION))
 
-        def nearly(cost: int) -> int:
+        def nearly_same(cost: int) -> int:
             usd = self.usd(cost)
-            return most(usd * (1 + NEARLY_SAME_RATIO), usd)
+            return largest_objective(usd * (1 + NEARLY_SAME_RATIO), usd)
 
         def allowed(percent: float) -> int:
-            return most(objective_usd * (1 + percent / 100), objective_usd)
+            return largest_objective(objective_usd * (1 + percent / 100), objective_usd)
 
-        home = {services: allowed(percent) for percent, services in self._home_preferences()}
-        seconds = left / ALL_SHARES_OF_TIME if home else left
+        home_allowances = {services: allowed(percent) for percent, services in self._home_preferences()}
+        seconds = limit_s / ALL_SHARES_OF_TIME if home_allowances else limit_s
         began_s = self.time_left_s()
-        turns = StepBudget(seconds, lambda: began_s - self.time_left_s())
-        plans = SimplerPlans(planning, outcome.values, partial(self._ask, planning, turns))
-        values = plans.search(allowed(self.problem.fleet.policy.simpler_percent), nearly, home)
+        step_budget = StepBudget(seconds, lambda: began_s - self.time_left_s())
+        plans = SimplerPlans(planning, outcome.values, partial(self._ask, planning, step_budget))
+        values = plans.search(
+            allowed(self.problem.fleet.policy.simpler_percent), nearly_same, home_allowances
+        )
         if values is outcome.values:
             return result
         self.values = values

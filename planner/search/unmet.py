@@ -178,11 +178,11 @@ class UnmetStages(Stages):
         model, variables = planning.model, planning.variables
         prices = prices_of_unmet(planning, least, self.stop, self.seconds_left())
         weighing = weigh(planning, prices.by_priority)
-        first = None if prices.row_duals is None else prices.row_duals / weighing.coarse
+        first_duals = None if prices.row_duals is None else prices.row_duals / weighing.coarse
         model.minimize(weighing.objective)
         hint_nothing(model, variables)
-        nothing = list(model.proto.solution_hint.values)
-        served = MostServed(planning, self.priorities, nothing)
+        serving_nothing = list(model.proto.solution_hint.values)
+        served = MostServed(planning, self.priorities, serving_nothing)
 
         def usd(value: float) -> float:
             return self.usd(weighing.cost(value, weighing.shortage(served.last)))
@@ -193,18 +193,18 @@ class UnmetStages(Stages):
         def on_step(step: Step) -> None:
             if step.values is not None:
                 served.note(step.values.tolist())
-            something = served.last != nothing and step.objective is not None
-            plan_usd = usd(step.objective) if something and step.objective is not None else None
-            bound_usd = usd(step.bound) if something and step.bound is not None else None
+            serves_some = served.last != serving_nothing and step.objective is not None
+            plan_usd = usd(step.objective) if serves_some and step.objective is not None else None
+            bound_usd = usd(step.bound) if serves_some and step.bound is not None else None
             self.tell(WEIGHING, step, plan_usd, bound_usd)
 
-        def good(objective: float, bound: float) -> bool:
+        def near_enough(objective: float, bound: float) -> bool:
             return usd(objective) - usd(bound) <= WEIGHED_GAP_RATIO * usd(objective)
 
         left_s = self.time_left_s()
         seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
-        extra_time = ExtraTime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
-        outcome = self.solve(planning, seconds, enough, on_step, extra_time=extra_time, row_duals=first)
+        extra_time = ExtraTime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), near_enough)
+        outcome = self.solve(planning, seconds, enough, on_step, extra_time=extra_time, row_duals=first_duals)
         if outcome.values is None or outcome.bound is None:
             return outcome
         served.note(list(outcome.values.response_proto.solution))
@@ -213,11 +213,11 @@ class UnmetStages(Stages):
             # No bound is proven per priority (benchmarks/RESULTS.md: strength of the linear relaxation).
             self.unmet_bounds[priority] = 0.0
             # Allow one more rate unit each: whole load units of other replicas do not fit exactly.
-            most = value_of(unmet, served.best) + rounding_of(unmet)
-            model.add(unmet <= most).with_name(f"unmet_limit[{priority}]")
+            largest_unmet = value_of(unmet, served.best) + rounding_of(unmet)
+            model.add(unmet <= largest_unmet).with_name(f"unmet_limit[{priority}]")
         # Of the plan that is kept, not of the one reported last.
-        missing = weighing.shortage(served.best) + weighing.rounding()
-        known = Proof(weighing.cost(outcome.bound, missing), outcome.bound_source)
+        shortage = weighing.shortage(served.best) + weighing.rounding()
+        known = Proof(weighing.cost(outcome.bound, shortage), outcome.bound_source)
         return self.minimise(planning, "cost of served demand", known=known)
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:

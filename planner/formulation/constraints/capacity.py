@@ -200,28 +200,31 @@ def add_patterns(
         plan = packing(unit, sizes.values())
     except ValueError as error:
         pool = problem.pools[p]
-        offered = [held.offer.name for held in pool.acquisitions]
-        block, name = ("pools", pool.name) if pool.existing_units or not offered else ("offers", offered[0])
+        offer_names = [held.offer.name for held in pool.acquisitions]
+        block, name = (
+            ("pools", pool.name) if pool.existing_units or not offer_names else ("offers", offer_names[0])
+        )
         message = f"a host of {unit:,} accelerators: {error}"
         hint = "fewer accelerators_per_host, or replicas whose sizes divide each other"
         issue = item_issue(problem.fleet, block, name, "hardware", message, hint)
         raise InputError([issue]) from error
     if not plan.pattern_sizes:
         return {}
-    most = most_units(problem, p, problem.moments[m].period)
+    largest_count = most_units(problem, p, problem.moments[m].period)
     packed = {
-        key: model.new_int_var(0, most, f"packed[{label},{key}]") for key in plan.patterns or plan.steps
+        key: model.new_int_var(0, largest_count, f"packed[{label},{key}]")
+        for key in plan.patterns or plan.steps
     }
     for index, size in enumerate(plan.pattern_sizes):
         if plan.patterns:
             slots = sum(pattern[index] * count for pattern, count in packed.items())
         else:
-            slots = sum(count for (_, taking), count in packed.items() if taking == size)
-        fitting = sum(replicas for c, replicas in running.items() if sizes[c] == size)
-        model.add(fitting <= slots).with_name(f"slots[{label},{size}]")
-    whole = sum(-(-sizes[c] // unit) * replicas for c, replicas in running.items() if sizes[c] >= unit)
-    begun = [count for key, count in packed.items() if plan.patterns or key[0] == 0]
-    model.add(sum(begun) + whole <= units).with_name(f"patterns[{label}]")
+            slots = sum(count for (_, step_size), count in packed.items() if step_size == size)
+        replicas_of_size = sum(replicas for c, replicas in running.items() if sizes[c] == size)
+        model.add(replicas_of_size <= slots).with_name(f"slots[{label},{size}]")
+    whole_units = sum(-(-sizes[c] // unit) * replicas for c, replicas in running.items() if sizes[c] >= unit)
+    opened_units = [count for key, count in packed.items() if plan.patterns or key[0] == 0]
+    model.add(sum(opened_units) + whole_units <= units).with_name(f"patterns[{label}]")
     if plan.steps:
         _add_filled(model, packed, label)
     return packed

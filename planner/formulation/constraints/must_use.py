@@ -71,7 +71,7 @@ def _served(
     loads: dict[Place, list[LoadKey]] = defaultdict(list)
     for c, k, p, i in variables.load:
         loads[i, k, problem.candidates[c].phase].append((c, k, p, i))
-    here = []
+    indicators = []
     for (i, k, phase), keys in loads.items():
         cell = problem.cells[i]
         scale = scales[cell.service]
@@ -87,18 +87,20 @@ def _served(
                 continue
             label = f"{required.name},{phase}{group},{cell_label(problem, cell, k)}"
             used = model.new_bool_var(f"must_use_here[{label}]")
-            here.append(used)
+            indicators.append(used)
             served = _rate(problem, variables, matching)
             least = LOAD_UNITS_PER_REPLICA * share * used
             model.add(served >= least).with_name(f"must_use_load[{label}]")
             if phase is not Phase.AGGREGATED:
                 model.add(passed >= share * used).with_name(f"must_use_passed[{label}]")
-                together = loads.get((i, k, Phase.AGGREGATED), [])
-                most = _most(problem, variables, together)
-                left = LOAD_UNITS_PER_REPLICA * (units - share)
-                aggregated = _rate(problem, variables, together)
-                model.add(aggregated + (most - left) * used <= most).with_name(f"must_use_apart[{label}]")
-    return here
+                aggregated_keys = loads.get((i, k, Phase.AGGREGATED), [])
+                largest_aggregated = _most(problem, variables, aggregated_keys)
+                other_demand = LOAD_UNITS_PER_REPLICA * (units - share)
+                aggregated = _rate(problem, variables, aggregated_keys)
+                model.add(
+                    aggregated + (largest_aggregated - other_demand) * used <= largest_aggregated
+                ).with_name(f"must_use_apart[{label}]")
+    return indicators
 
 
 def _groups(

@@ -62,13 +62,13 @@ def _create_replicas(
     names = [request_class.name for request_class in problem.services[cell.service].classes]
     for c in problem.candidates_of(cell.service):
         candidate = problem.candidates[c]
-        elsewhere = [region for region in problem.regions if region != lost]
-        for p in [p for region in elsewhere for p in problem.pools_for(candidate, region)]:
+        surviving_regions = [region for region in problem.regions if region != lost]
+        for p in [p for region in surviving_regions for p in problem.pools_for(candidate, region)]:
             pool = problem.pools[p]
             moment = problem.moments[cell.moment]
-            held = most_units(problem, p, moment.period) * pool.accelerators_per_unit
-            held //= pool.footprint_accelerators(candidate.accelerators)
-            bound = min(held, replicas_needed(problem, (cell,), c))
+            capacity = most_units(problem, p, moment.period) * pool.accelerators_per_unit
+            capacity //= pool.footprint_accelerators(candidate.accelerators)
+            bound = min(capacity, replicas_needed(problem, (cell,), c))
             if bound <= 0:
                 continue
             label = f"{lost} lost,{replica_label(problem, (c, p, cell.moment))}"
@@ -79,18 +79,18 @@ def _create_replicas(
                 rate_units = scale.rate_units(rate)
                 demand = scale.demand_units(cell.requests_per_s[k])
                 if rate_units and demand:
-                    most = min(
+                    largest_load = min(
                         bound * LOAD_UNITS_PER_REPLICA, -(-demand * LOAD_UNITS_PER_REPLICA // rate_units)
                     )
-                    load = model.new_int_var(0, most, f"surviving_load[{label},{names[k]}]")
+                    load = model.new_int_var(0, largest_load, f"surviving_load[{label},{names[k]}]")
                     variables.surviving_load[lost, c, k, p, cell.moment] = load
                     loads.append(load)
             place = (lost, c, p, cell.moment)
-            chosen = [
+            line_variables = [
                 _line_variables(model, variables, (*place, j), bound, f"{label},{j}")
                 for j in range(len(candidate.pooling))
             ]
-            carried = carried_load(model, candidate.pooling, replicas, chosen, label, "surviving_")
+            carried = carried_load(model, candidate.pooling, replicas, line_variables, label, "surviving_")
             model.add(sum(loads) <= carried).with_name(f"surviving_load[{label}]")
             if candidate.pooling and loads:
                 share = share_of_replicas(candidate.pooling, replicas, [(1, load) for load in loads])
@@ -118,39 +118,41 @@ def _cover(
     variables: Variables,
     lost: str,
     cell: Cell,
-    parts: tuple[int, ...],
+    cell_indices: tuple[int, ...],
     k: int,
 ) -> None:
     """Serve all demand of a class after a loss, with both phases of a request in one region."""
     scale = rate_scales(problem)[cell.service]
-    demand = sum(scale.demand_units(problem.cells[index].requests_per_s[k]) for index in parts)
+    demand = sum(scale.demand_units(problem.cells[index].requests_per_s[k]) for index in cell_indices)
     if not demand:
         return
     served: dict[Slot, cp_model.LinearExpr] = {}
-    for (gone, c, class_index, p, m), load in variables.surviving_load.items():
+    for (lost_region, c, class_index, p, m), load in variables.surviving_load.items():
         candidate = problem.candidates[c]
-        if (gone, candidate.service, class_index, m) == (lost, cell.service, k, cell.moment):
+        if (lost_region, candidate.service, class_index, m) == (lost, cell.service, k, cell.moment):
             served[c, p] = scale.rate_units(candidate.requests_per_s[k]) * load
     request_class = problem.services[cell.service].classes[k].name
     label = f"{lost} lost,{cell.service},{request_class},{problem.moments[cell.moment].label}"
-    total = [load for (c, _), load in served.items() if problem.candidates[c].phase is Phase.AGGREGATED]
-    known = surviving_pairs(problem, cell.service, k, lost)
+    served_terms = [
+        load for (c, _), load in served.items() if problem.candidates[c].phase is Phase.AGGREGATED
+    ]
+    kv_pairs = surviving_pairs(problem, cell.service, k, lost)
     separate = []
-    for g, pair in enumerate(known.pairs):
-        between = model.new_int_var(0, demand, f"surviving_separate[{with_label(label, pair.label)}]")
-        variables.surviving_separate[lost, cell.service, k, g, cell.moment] = between
-        separate.append(between)
-        total.append(LOAD_UNITS_PER_REPLICA * between)
+    for g, pair in enumerate(kv_pairs.pairs):
+        passed_rate = model.new_int_var(0, demand, f"surviving_separate[{with_label(label, pair.label)}]")
+        variables.surviving_separate[lost, cell.service, k, g, cell.moment] = passed_rate
+        separate.append(passed_rate)
+        served_terms.append(LOAD_UNITS_PER_REPLICA * passed_rate)
     for phase in (Phase.PREFILL, Phase.DECODE):
-        for index, group in enumerate(known.groups(phase)):
+        for index, group in enumerate(kv_pairs.groups(phase)):
             rate = cp_model.LinearExpr.sum([served[slot] for slot in group.slots if slot in served])
-            passed = cp_model.LinearExpr.sum([separate[g] for g in known.pairs_of(phase, index)])
+            passed = cp_model.LinearExpr.sum([separate[g] for g in kv_pairs.pairs_of(phase, index)])
             model.add(rate >= LOAD_UNITS_PER_REPLICA * passed).with_name(
                 f"surviving_{phase}[{with_label(label, group.label)}]"
             )
-    unmet = [variables.unmet[index, k] for index in parts if (index, k) in variables.unmet]
+    unmet = [variables.unmet[index, k] for index in cell_indices if (index, k) in variables.unmet]
     model.add(
-        cp_model.LinearExpr.sum(total) + LOAD_UNITS_PER_REPLICA * cp_model.LinearExpr.sum(unmet)
+        cp_model.LinearExpr.sum(served_terms) + LOAD_UNITS_PER_REPLICA * cp_model.LinearExpr.sum(unmet)
         >= LOAD_UNITS_PER_REPLICA * demand
     ).with_name(f"surviving_coverage[{label}]")
 

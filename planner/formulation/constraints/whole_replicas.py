@@ -42,7 +42,7 @@ between are not measured."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Team:
+class _ReplicaSet:
     """Replicas of a candidate in a pool, and the most one serves of each class of a cell.
 
     Attributes
@@ -105,26 +105,26 @@ def add_rows(
     cell = problem.cells[cell_index]
     total = cp_model.LinearExpr.sum
     for phase in (Phase.PREFILL, Phase.DECODE):
-        teams = _teams(problem, variables, cell_index, phase, asked.keys())
+        sets = _replica_sets(problem, variables, cell_index, phase, asked.keys())
         # A class that no replica serves has no weight in any row: its coverage row makes it unmet.
-        for number, measure in enumerate(dict.fromkeys(team.weights() for team in teams)):
-            weights = dict(measure)
-            done = total([team.most(weights) * team.replicas for team in teams])
-            left = total([weight * unmet[k] for k, weight in measure])
-            wanted = total([weight * asked[k] for k, weight in measure])
+        for number, class_weights in enumerate(dict.fromkeys(each.weights() for each in sets)):
+            weights = dict(class_weights)
+            served = total([each.most(weights) * each.replicas for each in sets])
+            unserved = total([weight * unmet[k] for k, weight in class_weights])
+            demand = total([weight * asked[k] for k, weight in class_weights])
             place = f"{cell.service},{cell.region},{problem.moments[cell.moment].label}"
-            model.add(done + left >= wanted).with_name(
+            model.add(served + unserved >= demand).with_name(
                 f"replicas_{phase}[{with_label(place, str(number) if number else '')}]"
             )
 
 
-def _teams(
+def _replica_sets(
     problem: Problem, variables: Variables, cell_index: int, phase: Phase, classes: Collection[int]
-) -> list[_Team]:
+) -> list[_ReplicaSet]:
     """Return all replicas that may serve the cell in a phase, alone or aggregated."""
     cell = problem.cells[cell_index]
     scale = rate_scales(problem)[cell.service]
-    teams = []
+    sets = []
     for c, p in problem.slots(cell):
         candidate = problem.candidates[c]
         if candidate.phase not in (phase, Phase.AGGREGATED):
@@ -136,5 +136,5 @@ def _teams(
             rates = {k: scale.rate_units(candidate.requests_per_s[k]) for k in loads}
             parts = load_parts(problem)[c]
             most = {k: -(-load.proto.domain[1] // parts[k]) for k, load in loads.items()}
-            teams.append(_Team(variables.replicas[c, p, cell.moment], rates, most))
-    return teams
+            sets.append(_ReplicaSet(variables.replicas[c, p, cell.moment], rates, most))
+    return sets

@@ -98,26 +98,28 @@ def _add_class(
     found: TrafficSum,
 ) -> None:
     """Add one class of a cell."""
-    known = variables.kv_pairs[place]
+    kv_pairs = variables.kv_pairs[place]
     least: dict[tuple[Phase, int], float] = {}
     for phase in (Phase.PREFILL, Phase.DECODE):
-        for index, group in enumerate(known.groups(phase)):
-            runs = [loads[slot] for slot in group.slots if slot in loads]
-            if runs:
-                least[phase, index] = _add_loads(runs, _least(runs), found)
-    pairs = {
+        for index, group in enumerate(kv_pairs.groups(phase)):
+            group_loads = [loads[slot] for slot in group.slots if slot in loads]
+            if group_loads:
+                least[phase, index] = _add_loads(group_loads, _least(group_loads), found)
+    least_of_pair = {
         g: least[Phase.PREFILL, pair.prefill] + least[Phase.DECODE, pair.decode]
-        for g, pair in enumerate(known.pairs)
+        for g, pair in enumerate(kv_pairs.pairs)
         if (Phase.PREFILL, pair.prefill) in least and (Phase.DECODE, pair.decode) in least
     }
-    whole = [load for slot, load in loads.items() if problem.candidates[slot[0]].phase is Phase.AGGREGATED]
-    served = min([*pairs.values(), *([_least(whole)] if whole else [])], default=0.0)
-    if whole:
-        _add_loads(whole, served, found)
+    aggregated = [
+        load for slot, load in loads.items() if problem.candidates[slot[0]].phase is Phase.AGGREGATED
+    ]
+    served = min([*least_of_pair.values(), *([_least(aggregated)] if aggregated else [])], default=0.0)
+    if aggregated:
+        _add_loads(aggregated, served, found)
     cell = problem.cells[place[0]]
     unit = rate_scales(problem)[cell.service].requests_per_s(1)
-    for g, passed in pairs.items():
-        found.terms.append((variables.disaggregated[*place, g], (passed - served) * unit))
+    for g, pair_least in least_of_pair.items():
+        found.terms.append((variables.disaggregated[*place, g], (pair_least - served) * unit))
     if place in variables.worked:
         found.terms.append((variables.worked[place], served * unit))
         return

@@ -222,19 +222,19 @@ def construction_job(
         Share of the time limit for a wide construction where several regions can serve a service.
     """
     roles, cost = structure.roles, structure.cost
-    used = max(1, int((root.rank == 0).sum()))
+    n_used = max(1, int((root.rank == 0).sum()))
     stages = _stages(structure, root)
     # Among few slots, deciding service by service gains nothing for services that split among regions.
     by_service = wide and bool(travelling(structure).any())
-    widths = tuple((attempt - 1 + more) * used for more in WIDER)
-    share, moment_share = CONSTRUCTION_SHARE_OF_TIME, WIDE_MOMENT_SHARE if wide else MOMENT_SHARE
+    widths = tuple((attempt - 1 + extra) * n_used for extra in WIDER)
+    time_share, moment_share = CONSTRUCTION_SHARE_OF_TIME, WIDE_MOMENT_SHARE if wide else MOMENT_SHARE
     most_s = min(MOST_STAGE_S * len(stages), MOST_CONSTRUCTION_S)
     if wide:
         n_regions = len(np.unique(roles.region[roles.region != NONE]))
-        widths = (attempt * max(SLOTS_A_REGION * n_regions - used, LEAST_WIDE * used), math.inf)
+        widths = (attempt * max(SLOTS_A_REGION * n_regions - n_used, LEAST_WIDE * n_used), math.inf)
     if by_service:
-        share, moment_share, most_s = travelling_share, SERVICES_MOMENT_SHARE, math.inf
-    share_s = share * clock.limit_s * min(1.0, COUNTED_CORES / parts)
+        time_share, moment_share, most_s = travelling_share, SERVICES_MOMENT_SHARE, math.inf
+    share_s = time_share * clock.limit_s * min(1.0, COUNTED_CORES / parts)
     seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
     # Gross spending, because sales may bring the sum near zero.
     stage_gap = SERVICE_GAP if by_service else STAGE_GAP

@@ -146,42 +146,46 @@ class StageDecisions:
         """
         job = self._job
         free = np.concatenate([variables, self._supply])
-        left = ~self.known
+        undecided = ~self.known
         # The undecided rest of this moment keeps its earlier values.
-        left[self._now] = False
-        waits = self._parts.rows_of(np.flatnonzero(left)) & (self._spans <= FEW_STAGES)
-        held = self.values
+        undecided[self._now] = False
+        postponed_rows = self._parts.rows_of(np.flatnonzero(undecided)) & (self._spans <= FEW_STAGES)
+        kept_values = self.values
         if attempt.first:
-            held = held.copy()
-            held[self._now[~self.known[self._now]]] = 0.0
-        part = self._parts.part(free, held, ~waits)
+            kept_values = kept_values.copy()
+            kept_values[self._now[~self.known[self._now]]] = 0.0
+        part = self._parts.part(free, kept_values, ~postponed_rows)
         lower, upper = part.program.lower.copy(), part.program.upper.copy()
         slot = job.slot[free]
         closed = (slot >= 0) & (self._rank[slot] > attempt.width) & (lower <= 0)
         upper[closed] = 0.0
-        growth, later = job.growth[free], np.zeros(len(free), dtype=bool)
-        later[len(variables) :] = self._later
-        now = np.clip(np.concatenate([self.values[variables], self._floor]), lower, upper)
-        lower[growth > 0] = now[growth > 0]
+        growth, is_later = job.growth[free], np.zeros(len(free), dtype=bool)
+        is_later[len(variables) :] = self._later
+        current = np.clip(np.concatenate([self.values[variables], self._floor]), lower, upper)
+        lower[growth > 0] = current[growth > 0]
         # Rounded up, more might leave than exists.
-        lower[later] = np.minimum(now, np.floor(job.root[free] + TOLERANCE))[later]
-        at_most = (growth < 0) & ~later
-        upper[at_most] = now[at_most]
-        own = replace(
+        lower[is_later] = np.minimum(current, np.floor(job.root[free] + TOLERANCE))[is_later]
+        may_only_shrink = (growth < 0) & ~is_later
+        upper[may_only_shrink] = current[may_only_shrink]
+        stage_program = replace(
             part.program.within(lower, upper),
             row_lower=part.program.row_lower - self._below[part.rows],
             row_upper=part.program.row_upper + self._above[part.rows],
         )
         # Leaving later counts as a cost although it saves money: the needs of that time are unknown.
-        cost = np.where(later, np.abs(job.cost[free]), self._cost[free])
+        cost = np.where(is_later, np.abs(job.cost[free]), self._cost[free])
         if decided is not None:
             shared = (growth != 0) | (job.service[free] < 0)
-            own = replace(own, whole=own.whole & (shared | np.isin(free, decided)))
+            stage_program = replace(
+                stage_program, whole=stage_program.whole & (shared | np.isin(free, decided))
+            )
         if attempt.elastic:
-            own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty[part.rows])
-        again = self.known[variables].all() and not attempt.elastic
-        start = self.values[free] if again else None
-        answer = self._solved(own, cost, seconds, start, ROUGH_PLANS if attempt.roughly else None)
+            stage_program, cost = with_slack(
+                stage_program, cost, job.linking[part.rows], job.penalty[part.rows]
+            )
+        was_decided = self.known[variables].all() and not attempt.elastic
+        start = self.values[free] if was_decided else None
+        answer = self._solved(stage_program, cost, seconds, start, ROUGH_PLANS if attempt.roughly else None)
         if answer.values is None:
             return StageResult.IMPOSSIBLE if answer.infeasible else StageResult.NOTHING
         self.values[free] = answer.values[: len(free)]

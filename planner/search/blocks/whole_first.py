@@ -63,12 +63,12 @@ def solve_whole_first(
     seconds = min(WHOLE_SHARE_OF_TIME * limits.time_limit_s, WHOLE_LIMIT_S)
     # Without a plan blocks go on: no time of grace for a first one.
     patience = Patience(seconds=min(seconds, limits.patience.seconds))
-    short = replace(limits, time_limit_s=seconds, patience=patience, extra_time=None)
+    whole_limits = replace(limits, time_limit_s=seconds, patience=patience, extra_time=None)
     model, continuous = planning.model, planning.continuous
     if reproducible:
-        whole = solve_reproducibly(model, continuous, short, enough)
+        whole = solve_reproducibly(model, continuous, whole_limits, enough)
     else:
-        whole = solve_model(model, continuous, short, enough, on_step)
+        whole = solve_model(model, continuous, whole_limits, enough, on_step)
     stopped = limits.stop.requested and whole.values is not None
     if stopped or whole.status in (ModelStatus.SOLVED, ModelStatus.INFEASIBLE):
         return whole
@@ -84,8 +84,8 @@ def solve_whole_first(
         bound = known.bound if step.bound is None else max(step.bound, known.bound)
         on_step(replace(step, bound=bound))
 
-    left = replace(limits, time_limit_s=max(limits.time_limit_s - spent, LEAST_SEARCH_S))
-    found = solve_in_blocks(planning, parts, left, near_enough, tell, reproducible, warm_start)
+    block_limits = replace(limits, time_limit_s=max(limits.time_limit_s - spent, LEAST_SEARCH_S))
+    found = solve_in_blocks(planning, parts, block_limits, near_enough, tell, reproducible, warm_start)
     found = replace(found, deterministic_time=found.deterministic_time + whole.deterministic_time)
     if found.values is None:
         return whole if whole.values is not None else found

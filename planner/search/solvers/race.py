@@ -173,8 +173,8 @@ def _race(
 
     def on_answer(answer: HighsAnswer) -> None:
         if answer.values is not None:
-            in_time = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), LATE_COMPLETION_S))
-            exact, _ = complete(model, continuous, answer.values, in_time)
+            completion_s = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), LATE_COMPLETION_S))
+            exact, _ = complete(model, continuous, answer.values, completion_s)
             if exact is not None:
                 best.offer_plan(exact, HIGHS)
         if answer.bound is not None:
@@ -185,29 +185,29 @@ def _race(
             best.stop_cpsat()
 
     cores = usable_cores()
-    room = cores > SEARCHES_OF_HIGHS and limits.workers > 1
-    searches = SEARCHES_OF_HIGHS if room else 1
-    beside = replace(limits, workers=min(limits.workers, max(1, cores - searches)))
-    left = deadline - time.monotonic()
+    fits_both = cores > SEARCHES_OF_HIGHS and limits.workers > 1
+    searches = SEARCHES_OF_HIGHS if fits_both else 1
+    cpsat_limits = replace(limits, workers=min(limits.workers, max(1, cores - searches)))
+    left_s = deadline - time.monotonic()
     with (
-        HighsRace(model, continuous, left, gap, on_answer, searches, known) as race,
+        HighsRace(model, continuous, left_s, gap, on_answer, searches, known) as race,
         _impatience(best, limits.patience, started) as given_up,
-        nullcontext() if room else _making_way(best, race),
+        nullcontext() if fits_both else _making_way(best, race),
     ):
-        spent = _search(model, beside, best, deadline)
+        cpsat_work = _search(model, cpsat_limits, best, deadline)
         if given_up.is_set():
-            return spent
+            return cpsat_work
         if not best.gave_way or best.values is None:
             patient_until = deadline if best.values is not None else started + limits.patience.seconds
             _wait_for(race, best, limits.stop, min(deadline, patient_until))
-            return spent
+            return cpsat_work
         _wait_for(race, best, limits.stop, deadline)
         if best.settled() or limits.stop.requested or deadline - time.monotonic() <= ALONE_S:
-            return spent
+            return cpsat_work
         # HiGHS computes with tolerances: CP-SAT closes the rest in exact integers.
         best.gave_way = False
         hint(model, best.values)
-        return spent + _search(model, beside, best, deadline)
+        return cpsat_work + _search(model, cpsat_limits, best, deadline)
 
 
 @contextmanager
