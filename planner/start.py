@@ -13,6 +13,7 @@ import sys
 # Before signals are handled, Ctrl-C shows a traceback: import nothing slow until then.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
     from types import FrameType
     from typing import Final
 
@@ -29,32 +30,52 @@ class Stopped(KeyboardInterrupt):
     process by SIGINT whatever its exit code, even if it was caught.
     """
 
+    def __init__(self, signal_number: int) -> None:
+        super().__init__()
+        self.signal_number = signal_number
+
 
 _AGAIN_S: Final = 0.05
-"""Time after which a signal that came during an import is sent again. [s]"""
-
-_IMPORT: Final = "<frozen importlib._bootstrap>"
+"""Time after which a signal is sent again that could not be raised. [s]"""
 
 
 def _stop(signal_number: int, frame: FrameType | None) -> None:
-    # Libraries that start up in C++ make an ImportError of it, which others take for a missing library.
-    if _is_in_import(frame):
-        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal_number))
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
-        return
-    raise Stopped
+    # A library in C++ makes an ImportError of what is raised while it starts up.
+    if _starts_library(frame):
+        _send_again(signal_number)
+    else:
+        raise Stopped(signal_number)
 
 
-def _is_in_import(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_filename != _IMPORT:
+def _send_again(signal_number: int) -> None:
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal_number))
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def _unraised(unraisable: UnraisableHookArgs) -> None:
+    """Send a signal again that was raised where Python ignores it, such as in a finaliser."""
+    if isinstance(unraisable.exc_value, Stopped):
+        _send_again(unraisable.exc_value.signal_number)
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _starts_library(frame: FrameType | None) -> bool:
+    """Return whether the import of an extension module is under way."""
+    while frame is not None:
+        if frame.f_code.co_name in ("create_module", "exec_module"):
+            loader = frame.f_locals.get("self")
+            if any(each.__name__ == "ExtensionFileLoader" for each in type(loader).__mro__):
+                return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
 def _hear_signals() -> None:
+    sys.unraisablehook = _unraised
     signal.signal(signal.SIGTERM, _stop)
     # Last at the exit, when everything is written: what is left to free takes a second after a sweep.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         atexit.register(signal.signal, number, signal.SIG_IGN)
     # A background job ignores Ctrl-C, which is for the foreground job.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:

@@ -199,22 +199,36 @@ def test_a_terminal_without_utf8_gets_letters_that_it_has(folder: Path) -> None:
     assert json.loads(process.communicate(timeout=100)[0].decode("ascii"))["fleet"] == "zwölf €"
 
 
+@pytest.mark.parametrize("within", ["", "library", "finaliser"])
 @pytest.mark.parametrize(("number", "module"), [("SIGINT", "typer"), ("SIGTERM", "numpy")])
 def test_a_signal_in_an_import_ends_without_a_traceback(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, number: str, module: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: str, module: str, within: str
 ) -> None:
+    """A library that starts up makes an ImportError of what is raised; a finaliser ignores it."""
     monkeypatch.chdir(folder)
     program = f"""
 import os, signal, sys
+from importlib.machinery import ExtensionFileLoader
 signal.signal(signal.SIGINT, signal.default_int_handler)
+class Library(ExtensionFileLoader):
+    def exec_module(self, module):
+        try:
+            os.kill(os.getpid(), signal.{number})
+        except BaseException:
+            raise ImportError("initialization failed")
+class Finaliser:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{number})
 class Finder:
     def find_spec(self, name, path, target=None):
-        if name == "{module}":
-            # As libraries do that start up in C++.
-            try:
-                os.kill(os.getpid(), signal.{number})
-            except BaseException:
-                raise ImportError("initialization failed")
+        if name != "{module}":
+            return
+        if "{within}" == "library":
+            Library(name, name).exec_module(None)
+        elif "{within}" == "finaliser":
+            Finaliser()
+        else:
+            os.kill(os.getpid(), signal.{number})
 sys.meta_path.insert(0, Finder())
 sys.argv = ["plan", "fleet.yaml"]
 from fleetplan.planner.start import main
