@@ -10,6 +10,14 @@ from tests.oracles.shown.page import Element
 
 Row = dict[str, Any]
 
+MOST_ROWS: Final = 600
+"""Rows of a table of the page."""
+
+
+def moment_of(row: Row) -> str:
+    """Return the text of a row's moment."""
+    return " ".join(row[part] for part in ("period", "slice", "scenario") if row[part])
+
 
 def table_of(part: Element, *heads: str) -> list[Row]:
     """Return the rows of the table whose head begins with these cells, by head."""

@@ -9,12 +9,10 @@ from typing import Any, Final
 
 from tests.oracles.shown.amounts import Money, figure_differs, percent_differs, unequal
 from tests.oracles.shown.page import Element
-from tests.oracles.shown.page_tables import cells, table_of
+from tests.oracles.shown.page_tables import MOST_ROWS, cells, moment_of, table_of
+from tests.oracles.shown.pictures import cost_faults, evidence_faults, map_faults
 
 Row = dict[str, Any]
-
-MOST_ROWS: Final = 600
-"""Rows of a table of the page."""
 
 
 def report_faults(plan: Row, page: Element, money: Money) -> Iterator[str]:
@@ -24,10 +22,6 @@ def report_faults(plan: Row, page: Element, money: Money) -> Iterator[str]:
     for name, read in SECTIONS.items():
         if name in sections:
             yield from (f"{name}: {why}" for why in read(plan, sections[name], money))
-
-
-def _moment(row: Row) -> str:
-    return " ".join(row[part] for part in ("period", "slice", "scenario") if row[part])
 
 
 def _head(plan: Row, page: Element, money: Money) -> Iterator[str]:
@@ -98,7 +92,7 @@ def _alarm(plan: Row, page: Element) -> Iterator[str]:
     said = [each.text for each in alarm.all("li")]
     at: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for row in plan["unmet"]:
-        at[row["service"]][_moment(row)] += row["requests_per_s"]
+        at[row["service"]][moment_of(row)] += row["requests_per_s"]
     listed = sum(float(text.rsplit(": ", 1)[1].split()[0].replace(",", "")) for text in said)
     total = sum(row["requests_per_s"] for row in plan["unmet"])
     if abs(listed - total) > 1e-3 * total:
@@ -107,55 +101,6 @@ def _alarm(plan: Row, page: Element) -> Iterator[str]:
         most = max(at[row["service"]].values(), default=0.0)
         if figure_differs(row["requests/s"], most):
             yield f"unserved of {row['service']}: {row['requests/s']}, at most {most} in the plan"
-
-
-def _map(plan: Row, part: Element, _: Money) -> Iterator[str]:
-    """Accelerators by region and pool of each moment, and what they do."""
-    for picture in part.all("details", kind="moment"):
-        moment = picture.first("summary").text  # type: ignore[union-attr]
-        uses = {use["pool"]: use for use in plan["pools"] if _moment(use) == moment}
-        for region in picture.all("article", kind="region"):
-            name = region.first("h3").text  # type: ignore[union-attr]
-            head = region.first("p", kind="quiet").text  # type: ignore[union-attr]
-            own = [use for use in uses.values() if use["region"] == name]
-            total = sum(use["accelerators"] for use in own)
-            if figure_differs(head.split()[0], total):
-                yield f"{moment} {name}: {head}, {total} accelerators in the plan"
-            drawn = re.search(r"([\d,.]+) kW in use", head)
-            kw = sum(use["power_kw"] for use in own)
-            if drawn and abs(float(drawn[1].replace(",", "")) - kw) > 0.51:
-                yield f"{moment} {name}: {drawn[1]} kW, {kw} in the plan"
-            for pool in region.all("div", kind="pool"):
-                yield from _parts(plan, uses, pool, moment)
-
-
-def _parts(plan: Row, uses: dict[str, Row], pool: Element, moment: str) -> Iterator[str]:
-    use = uses[pool.first("b").text]  # type: ignore[union-attr]
-    place = f"{moment} {use['pool']}"
-    size = pool.first("span", kind="quiet").text.split()[0]  # type: ignore[union-attr]
-    if figure_differs(size, use["accelerators"]):
-        yield f"{place}: {size}, {use['accelerators']} in the plan"
-    expected: Counter[str] = Counter()
-    for row in plan["placements"]:
-        if row["pool"] == use["pool"] and _moment(row) == moment:
-            expected[row["service"]] += row["accelerators"]
-    # A replica of several hosts takes them whole, and leaves some accelerators of them.
-    expected["rest of its hosts"] = use["used_accelerators"] - sum(expected.values())
-    kept = use["used_accelerators"] + use["reserve_accelerators"] + use["maintenance_accelerators"]
-    expected["idle"] = use["accelerators"] - kept
-    expected["reserve"] += use["reserve_accelerators"]
-    expected["out of service"] += use["maintenance_accelerators"]
-    bar = pool.first("div", kind="bar")
-    shown: Counter[str] = Counter()
-    for each in bar.all("span"):  # type: ignore[union-attr]
-        name, count = each.attributes["title"].rsplit(": ", 1)
-        shown[name] += int(count)
-    if sum(shown.values()) != use["accelerators"]:
-        yield f"{place}: parts of {sum(shown.values())}, {use['accelerators']} in the plan"
-    folded = any(name.endswith(" other services") for name in shown)
-    for name, count in expected.items():
-        if shown[name] != count and not (folded and name not in shown):
-            yield f"{place}: {name} {shown[name]}, {count} in the plan"
 
 
 def _idle(plan: Row, part: Element, money: Money) -> Iterator[str]:
@@ -196,7 +141,7 @@ def _placements(plan: Row, part: Element, money: Money) -> Iterator[str]:
             money.code: ("money", own["usd"]),
         }
         if "period" in row:
-            expected["period"] = _moment(own)
+            expected["period"] = moment_of(own)
         yield from cells(f"{own['service']} {own['config']}", row, expected, money)
 
 
@@ -266,47 +211,6 @@ def _commitments(plan: Row, part: Element, money: Money) -> Iterator[str]:
         yield f"owed in all: {said and said[1]}, {total} in the plan"
 
 
-def _cost(plan: Row, part: Element, money: Money) -> Iterator[str]:
-    by_service: Counter[str] = Counter()
-    for row in plan["placements"]:
-        by_service[row["service"]] += row["usd"]
-    kinds = {name.replace("_", " "): usd for name, usd in plan["cost_breakdown"].items()}
-    for label, known in (("cost by kind", kinds), ("cost by service", dict(by_service))):
-        figure = part.first("svg", **{"aria-label": label})
-        if figure is None:
-            yield f"no figure {label}"
-            continue
-        names, amounts = _drawn(figure)
-        yield from unequal(f"{label}: bars", len(names), len(amounts))
-        for name, amount in zip(names, amounts, strict=False):
-            usd = plan["objective_usd"] if name == "TCO" else known.get(name)
-            if usd is not None and money.differs(amount, usd):
-                yield f"{label}: {name} {amount}, {usd} in the plan"
-    lines = table_of(part, "period", "pool", "what")
-    bill = plan["inputs"]["cost_lines"]
-    yield from unequal("bill", len(lines), min(len(bill), MOST_ROWS))
-    for row, own in zip(lines, bill, strict=False):
-        expected = {name: own[name] for name in ("period", "pool", "kind", "price", "unit")}
-        expected |= {"what": own["service"] or own["item"], "quantity": ("number", own["quantity"])}
-        expected |= {money.code: ("money", own["usd"])}
-        yield from cells(f"bill {own['period']} {own['item']}", row, expected, money)
-
-
-def _drawn(figure: Element) -> tuple[list[str], list[str]]:
-    """Return the names on the axis of a waterfall and the amounts at its bars."""
-    axis = [text.text for group in figure.all("g") if "ytick_" in group.attributes.get("id", "")
-            for text in group.all("text")]  # fmt: skip
-    at_bars = [
-        text.text
-        for group in figure.all("g")
-        if re.search(r"-axes_1$", group.attributes.get("id", ""))
-        for each in group.held
-        if isinstance(each, Element) and "text_" in each.attributes.get("id", "")
-        for text in each.all("text")
-    ]
-    return list(dict.fromkeys(axis)), at_bars
-
-
 def _limits(plan: Row, part: Element, money: Money) -> Iterator[str]:
     rows = table_of(part, "limit")
     yield from unequal("rows", len(rows), len(plan["binding"]))
@@ -343,6 +247,15 @@ def _uncertain(plan: Row, part: Element, money: Money) -> Iterator[str]:
         expected |= {"regret": ("money", own["regret_usd"])}
         expected |= {"unserved on average, requests/s": ("number", own["unmet_requests_per_s"])}
         yield from cells(own["name"], row, expected, money)
+    for row, own in zip(table_of(part, "planned for"), plan["wrong_forecasts"], strict=False):
+        total = "no plan found" if own["usd"] is None else ("money", own["usd"])
+        expected = {"planned for": own["planned_for"], "actual demand": own["turns_out"], "TCO": total}
+        expected |= {"above the best plan for it": ("money", own["extra_usd"])}
+        yield from cells(f"{own['planned_for']} for {own['turns_out']}", row, expected, money)
+    planned = {(row["period"], row["offer"], row["pool"]): row["units"] for row in plan["purchases"]}
+    for row in table_of(part, "period", "offer", "pool"):
+        units = planned.get((row["period"], row["offer"], row["pool"]), 0)
+        yield from cells(row["offer"], row, {"this plan": ("number", units)}, money)
 
 
 def _assumptions(plan: Row, part: Element, money: Money) -> Iterator[str]:
@@ -354,7 +267,9 @@ def _assumptions(plan: Row, part: Element, money: Money) -> Iterator[str]:
 
 
 SECTIONS: Final = {
-    "map": _map, "idle": _idle, "placements": _placements, "capacity": _capacity, "purchases": _purchases,
-    "commitments": _commitments, "cost": _cost, "limits": _limits, "latency": _latency,
+    "map": map_faults, "idle": _idle, "placements": _placements, "capacity": _capacity,
+    "purchases": _purchases, "commitments": _commitments, "cost": cost_faults, "limits": _limits,
+    "latency": _latency,
     "uncertain": _uncertain, "assumptions": _assumptions,
+    "evidence": evidence_faults,
 }  # fmt: skip

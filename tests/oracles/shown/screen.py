@@ -11,6 +11,8 @@ from tests.oracles.shown.amounts import Money, figure_differs, percent_differs, 
 
 Row = dict[str, Any]
 
+MORE: Final = re.compile(r"; and \d+ more$")
+
 AMOUNT: Final = r"([-+]?(?:\$|[A-Z]{3} )[0-9.e+]+(?: [kMB]\b)?)"
 
 
@@ -21,6 +23,9 @@ def screen_faults(plan: Row, text: str, money: Money) -> Iterator[str]:
     yield from _cost(plan, lines, money)
     yield from _orders(plan, lines, money)
     yield from _beyond(plan, lines, money)
+    yield from _leaving(plan, lines, money)
+    yield from _limits(plan, paragraph(lines, "Binding constraints: "))
+    yield from _options(plan, _table(lines, "Buy, rent", "pool", "units"), money)
     likeliest = max(plan["demand_scenarios"], key=lambda row: row["probability"], default={"name": None})
     shown = str(likeliest["name"]) if plan["demand_scenarios"] else None
     pools = _table(lines, "Pools", "pool")
@@ -56,7 +61,7 @@ def paragraph(lines: list[str], head: str) -> str:
     return " ".join(part.strip() for part in [lines[at], *rest])
 
 
-def _table(lines: list[str], title: str, first: str) -> list[Row]:
+def _table(lines: list[str], title: str, first: str, filled: str = "") -> list[Row]:
     """Return the rows of a table by its heads: columns are parted by blanks that go through all its lines.
 
     Parameters
@@ -67,6 +72,8 @@ def _table(lines: list[str], title: str, first: str) -> list[Row]:
         How the table begins.
     first : str
         The head of its first column.
+    filled : str
+        The head of a column that every row fills; the last one if left out.
     """
     at = next((n for n, line in enumerate(lines) if line.startswith(title)), None)
     while at is not None and at < len(lines) and not lines[at].startswith(f"{first} "):
@@ -86,7 +93,7 @@ def _table(lines: list[str], title: str, first: str) -> list[Row]:
     rows: list[Row] = []
     for cells in parts[1:]:
         row = dict(zip(parts[0], cells, strict=True))
-        if rows and not cells[-1]:
+        if rows and not (row[filled] if filled else cells[-1]):
             # A cell that is longer than its column goes on below.
             rows[-1] = {head: f"{above} {row[head]}".strip() for head, above in rows[-1].items()}
         else:
@@ -151,9 +158,7 @@ def _orders(plan: Row, lines: list[str], money: Money) -> Iterator[str]:
     if bool(price) != bool(capex) or (price and money.differs(price[1], capex)):
         yield f"purchase price {price and price[1]}: {capex} in the plan"
     line = paragraph(lines, "Orders: ")
-    parts = (
-        [] if not line or re.search(r"; and \d+ more$", line) else line.removeprefix("Orders: ").split("; ")
-    )
+    parts = [] if not line or MORE.search(line) else line.removeprefix("Orders: ").split("; ")
     for part, own in zip(parts, decided, strict=False):
         noun = own["unit"] + ("" if own["units"] == 1 else "s")
         if f" {own['units']:,} {noun} {own['hardware']}" not in part:
@@ -181,6 +186,44 @@ def _beyond(plan: Row, lines: list[str], money: Money) -> Iterator[str]:
     book = sum(row["book_usd"] or 0.0 for row in plan["remaining_values"])
     if books and money.differs(books[1], book):
         yield f"{line}: {book} in the plan"
+
+
+def _leaving(plan: Row, lines: list[str], money: Money) -> Iterator[str]:
+    for kind, head in (("retire", "Retire: "), ("return", "Leases end: ")):
+        rows = [row for row in plan["retirements"] if row["kind"] == kind and not row["assumed"]]
+        line = paragraph(lines, head)
+        parts = [] if not line or MORE.search(line) else line.removeprefix(head).split("; ")
+        if line and not MORE.search(line):
+            yield from unequal(f"{head}parts", len(parts), len(rows))
+        for part, own in zip(parts, rows, strict=False):
+            if not part.startswith(f"{own['hosts']:,} {own['unit']}"):
+                yield f"{head}{part}: {own['hosts']} {own['unit']} in the plan"
+            sold = re.search(rf"sold for {AMOUNT}", part)
+            if bool(sold) != bool(own["resale_usd"]) or (sold and money.differs(sold[1], own["resale_usd"])):
+                yield f"{head}{part}: sold for {own['resale_usd']} in the plan"
+
+
+def _limits(plan: Row, line: str) -> Iterator[str]:
+    """Every limit that is printed is one of the plan; in brief they are fewer."""
+    if not plan["binding"] or not line:
+        yield from unequal("Binding constraints", bool(line), bool(plan["binding"]))
+        return
+    for shown, unit in re.findall(r" of ([\d.,e+]+) ([a-zA-Z/ ]+?)(?=[;,]| and |$)", line):
+        if not any(
+            not figure_differs(shown, row["limit"], 5) for row in plan["binding"] if row["unit"] == unit
+        ):
+            yield f"Binding constraints: {shown} {unit} is a limit of none in the plan"
+
+
+def _options(plan: Row, rows: list[Row], money: Money) -> Iterator[str]:
+    for row, own in zip(rows, plan["supply_options"], strict=False):
+        place = f"option {own['option']} of {own['pool']}"
+        yield from unequal(f"{place}: units", row["units"], str(own["units"]))
+        rate = own["usd_per_accelerator_hour"] / money.usd_per_unit
+        if figure_differs(row[f"{money.code}/accelerator-h"], rate, 3):
+            yield f"{place}: {row[f'{money.code}/accelerator-h']}, {rate} in the plan"
+    if rows:
+        yield from unequal("options", len(rows), len(plan["supply_options"]))
 
 
 def _pools(plan: Row, rows: list[Row], shown: str | None, money: Money) -> Iterator[str]:
