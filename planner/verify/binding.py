@@ -16,7 +16,12 @@ from fleetplan.planner.verify.quantities import links_of, planned
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE
 from fleetplan.planner.verify.supply import region_kw
-from fleetplan.planner.verify.supply_rules import FleetPool, can_be_had, counts, stands
+from fleetplan.planner.verify.supply_rules import (
+    FleetPool,
+    counts_against_maximum,
+    is_in_service,
+    serves_in_horizon,
+)
 from fleetplan.planner.verify.violations import Violation
 
 FULL_LINK_RATIO: Final = 0.999
@@ -56,7 +61,7 @@ def _taken(check: PlanCheck) -> dict[tuple[str, int], int]:
     for row in check.plan.purchases:
         offer, ordered = check.pool(row.pool).offers[row.offer], check.period_index[row.period]
         for q in range(len(check.problem.periods)):
-            if counts(offer, ordered, q):
+            if counts_against_maximum(offer, ordered, q):
                 taken[row.offer, q] += row.units
     return taken
 
@@ -66,8 +71,12 @@ def _left(check: PlanCheck) -> Iterator[tuple[FleetPool, Offer, int]]:
     taken, every = _taken(check), range(len(check.problem.periods))
     for pool in check.pools.values():
         for offer in pool.offers.values():
-            for q in (q for q in every if can_be_had(offer, q, len(every))):
-                limits = [(offer.max_units[r], taken[offer.name, r]) for r in every if counts(offer, q, r)]
+            for q in (q for q in every if serves_in_horizon(offer, q, len(every))):
+                limits = [
+                    (offer.max_units[r], taken[offer.name, r])
+                    for r in every
+                    if counts_against_maximum(offer, q, r)
+                ]
                 if all(limit is None or held + offer.lot_units <= limit for limit, held in limits):
                     yield pool, offer, q
 
@@ -75,7 +84,7 @@ def _left(check: PlanCheck) -> Iterator[tuple[FleetPool, Offer, int]]:
 def _growing(check: PlanCheck) -> set[tuple[str, int]]:
     """Return the pools and periods to which some offer can still add a unit."""
     every = range(len(check.problem.periods))
-    return {(pool.name, r) for pool, offer, q in _left(check) for r in every if stands(offer, q, r)}
+    return {(pool.name, r) for pool, offer, q in _left(check) for r in every if is_in_service(offer, q, r)}
 
 
 def _capacity(check: PlanCheck) -> Iterator[Found]:

@@ -13,23 +13,23 @@ from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.prices import (
     MONTHS_PER_QUARTER,
     book_value_usd,
+    existing_usd,
     leaving_usd,
     loan_payments_usd,
     period_hours,
     saved_usd,
-    standing_usd,
     unit_usd,
     worth,
 )
 from fleetplan.planner.verify.records import FORMATS_WITHOUT_COMMITMENTS, compared
 from fleetplan.planner.verify.supply_rules import (
     FleetPool,
-    can_be_had,
     is_bought,
+    is_in_service,
     kind_of,
     last_period,
     may_leave,
-    stands,
+    serves_in_horizon,
 )
 from fleetplan.planner.verify.violations import Violation
 
@@ -154,7 +154,7 @@ def _options(check: PlanCheck, pool: FleetPool) -> Iterator[SupplyOption]:
     if pool.existing_units and stays:
         yield from _standing(check, pool, stays)
     for offer in pool.offers.values():
-        possible = [q for q in range(_stated(check)) if can_be_had(offer, q, count)]
+        possible = [q for q in range(_stated(check)) if serves_in_horizon(offer, q, count)]
         if possible:
             yield _offered(check, pool, offer, possible)
 
@@ -166,7 +166,7 @@ def _standing(check: PlanCheck, pool: FleetPool, stays: int) -> Iterator[SupplyO
         for row in _decided(check, check.plan.retirements)
         if row.pool == pool.name
     ]
-    usd = sum(sum(values[:stays]) for values in standing_usd(fleet, pool).values())
+    usd = sum(sum(values[:stays]) for values in existing_usd(fleet, pool).values())
     unit_hours = period_hours(fleet.finance) * pool.accelerators_per_unit
     kept = pool.existing_units - sum(hosts for hosts, q in left if q < stays)
     hours = unit_hours * pool.existing_units * stays
@@ -201,7 +201,7 @@ def _offered(check: PlanCheck, pool: FleetPool, offer: Offer, possible: Sequence
         / (
             period_hours(fleet.finance)
             * offer.accelerators_per_unit
-            * sum(stands(offer, q, held) for held in range(count))
+            * sum(is_in_service(offer, q, held) for held in range(count))
         )
         for q in possible
     ]
@@ -211,7 +211,7 @@ def _offered(check: PlanCheck, pool: FleetPool, offer: Offer, possible: Sequence
         for row in _decided(check, check.plan.purchases)
         if (row.pool, row.offer) == (pool.name, offer.name)
     ]
-    held = [sum(units for units, q in taken if stands(offer, q, now)) for now in range(count)]
+    held = [sum(units for units, q in taken if is_in_service(offer, q, now)) for now in range(count)]
     units = sum(units for units, _ in taken) if is_bought(offer) else max(held)
     row = _option(check, pool, kind_of(offer), (possible[best], units, costs[best]))
     row = row.model_copy(update={"offer": offer.name})
@@ -229,7 +229,8 @@ def _against_rent(check: PlanCheck, pool: FleetPool, offer: Offer, ordered: int)
             rents += [
                 (each.name, _cash_usd(check, other, each, (arrival, arrival)))
                 for each in other.offers.values()
-                if kind_of(each) in ("rent", "reserve") and can_be_had(each, arrival, len(fleet.periods))
+                if kind_of(each) in ("rent", "reserve")
+                and serves_in_horizon(each, arrival, len(fleet.periods))
             ]
     if not rents:
         return {}

@@ -62,10 +62,10 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
         if not worse <= better + goal_rounding(check, objective, max(abs(worse), abs(better), scale)):
             text = f"{objective} is {value} {goal.unit}; the solver's model reached {goal.model_value}"
             yield Violation("goal", text)
-    told = goal.value + (unproven_regret_usd(check) if objective == "least-regret" else 0.0)
+    reached = goal.value + (unproven_regret_usd(check) if objective == "least-regret" else 0.0)
     least = SERVED_SCALE_RATIO * scale if objective == "served" else scale
-    larger = max(abs(told), abs(goal.bound), least)
-    gap = abs(told - goal.bound) / larger if larger > 0 else 0.0
+    larger = max(abs(reached), abs(goal.bound), least)
+    gap = abs(reached - goal.bound) / larger if larger > 0 else 0.0
     if differs(goal.gap, gap, SHARE_FLOOR):
         yield Violation("goal", misstated(f"gap of {objective}", goal.gap, gap))
 

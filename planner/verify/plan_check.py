@@ -11,9 +11,9 @@ from typing import Final
 from fleetplan.planner.plan import MomentKey, Placement, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem
 from fleetplan.planner.problem.moments import Moment
-from fleetplan.planner.verify.prices import leaving_usd, saved_usd, standing_usd, unit_usd
+from fleetplan.planner.verify.prices import existing_usd, leaving_usd, saved_usd, unit_usd
 from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO
-from fleetplan.planner.verify.supply_rules import FleetPool, fleet_pools, stands
+from fleetplan.planner.verify.supply_rules import FleetPool, fleet_pools, is_in_service
 
 Run = tuple[Placement, Candidate]
 """A placement with its candidate."""
@@ -140,7 +140,7 @@ class PlanCheck:
         for purchase in self.plan.purchases:
             offer = self.pool(purchase.pool).offers[purchase.offer]
             for q in range(len(self.problem.periods)):
-                if stands(offer, self.period_index[purchase.period], q):
+                if is_in_service(offer, self.period_index[purchase.period], q):
                     found[purchase.pool, q] += purchase.units
         return found
 
@@ -152,7 +152,7 @@ class PlanCheck:
     def _capacity_costs(self) -> Iterator[CapacityCost]:
         fleet, every = self.problem.fleet, range(len(self.problem.periods))
         for pool in self.pools.values():
-            for kind, values in standing_usd(fleet, pool).items():
+            for kind, values in existing_usd(fleet, pool).items():
                 for q, usd in enumerate(values):
                     yield CapacityCost(pool, None, "standing hosts", kind, q, usd, priced=q)
         for row in self.plan.purchases:

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from fleetplan.fleet.inventory import Finance, Fleet, Offer, Owned
-from fleetplan.planner.verify.supply_rules import FleetPool, is_bought, stands
+from fleetplan.planner.verify.supply_rules import FleetPool, is_bought, is_in_service
 
 HOURS_PER_YEAR: Final = 8760.0
 MONTHS_PER_YEAR: Final = 12.0
@@ -149,7 +149,7 @@ def _rent_usd(fleet: Fleet, per_hour: float, accelerators: float) -> float:
     return per_hour * accelerators * period_hours(fleet.finance)
 
 
-def standing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
+def existing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
     """Return the cost of a pool's installed hosts, used or not, if none of them leaves."""
     existing = pool.existing
     if existing is None:
@@ -196,7 +196,7 @@ def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdBy
     elif rent is not None:
         kinds["rent"] = [_rent_usd(fleet, rent[ordered], cards) for _ in every]
     held = {
-        kind: [usd if stands(offer, ordered, q) else 0.0 for q, usd in enumerate(values)]
+        kind: [usd if is_in_service(offer, ordered, q) else 0.0 for q, usd in enumerate(values)]
         for kind, values in kinds.items()
     }
     return _present(fleet, held)
@@ -257,7 +257,7 @@ def saved_usd(fleet: Fleet, pool: FleetPool, left: int) -> UsdByKind:
     hosts = pool.existing_units
     return {
         kind: [-usd / hosts if q >= left else 0.0 for q, usd in enumerate(values)]
-        for kind, values in standing_usd(fleet, pool).items()
+        for kind, values in existing_usd(fleet, pool).items()
     }
 
 

@@ -35,13 +35,13 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
     if unmet and fleet.policy.unmet == "forbid" and fleet.objective != "served":
         yield Violation("coverage", "demand is unmet although the policy forbids it")
     work = work_served(check)
-    asked_for: set[tuple[str, str, MomentKey]] = set()
+    with_demand: set[tuple[str, str, MomentKey]] = set()
     for cell in check.problem.cells:
         rows = check.of_cell(cell.service, cell.region, cell.moment)
         service = check.problem.services[cell.service]
         moment = check.problem.moments[cell.moment]
         when, offline = check.key_of(moment), service.offline is not None
-        asked_for.add((cell.service, cell.region, when))
+        with_demand.add((cell.service, cell.region, when))
         for k, asked in enumerate(cell.requests_per_s):
             name = service.classes[k].name
             demand = work[cell.service, cell.region, name, cell.moment] if offline else asked
@@ -61,21 +61,21 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
                 prefill, decode = served[Phase.PREFILL], served[Phase.DECODE]
                 text = f"{label}: prefill serves {prefill} requests/s, decode {decode}"
                 yield Violation("coverage", text)
-    yield from _unasked(check, asked_for)
+    yield from _without_demand(check, with_demand)
     yield from _unmet_gaps(check)
 
 
-def _unasked(check: PlanCheck, asked_for: set[tuple[str, str, MomentKey]]) -> Iterator[Violation]:
+def _without_demand(check: PlanCheck, with_demand: set[tuple[str, str, MomentKey]]) -> Iterator[Violation]:
     """Yield traffic and unmet demand of services without demand in the region and moment."""
     for row, _ in check.rows:
         for origin in (row.region, *row.requests_per_s_by_origin):
             rate = sum(check.rates(row, origin).values())
-            known = (row.service, origin, row.moment_key) in asked_for
+            known = (row.service, origin, row.moment_key) in with_demand
             if not known and rate > RELATIVE_TOLERANCE * row.requests_per_s:
                 text = f"{row.service}: {origin} has no demand, but {rate} requests/s of it are served"
                 yield Violation("coverage", text)
     for each in check.plan.unmet:
-        if (each.service, each.region, each.moment_key) not in asked_for:
+        if (each.service, each.region, each.moment_key) not in with_demand:
             text = f"{each.service}: {each.region} has no demand, but unmet demand is stated"
             yield Violation("coverage", text)
 

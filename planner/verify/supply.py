@@ -15,11 +15,11 @@ from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import exceeds
 from fleetplan.planner.verify.supply_rules import (
     FleetPool,
-    can_be_had,
-    counts,
+    counts_against_maximum,
     kind_of,
     last_period,
     may_leave,
+    serves_in_horizon,
 )
 from fleetplan.planner.verify.violations import Violation, above
 
@@ -111,12 +111,12 @@ def check_purchases(check: PlanCheck) -> Iterator[Violation]:
         q, pool = check.period_index[row.period], check.pool(row.pool)
         offer = pool.offers[row.offer]
         for held in range(len(periods)):
-            if counts(offer, q, held):
+            if counts_against_maximum(offer, q, held):
                 taken[offer.name, held] += row.units
         if row.units % offer.lot_units:
             text = f"{offer.name}: {counted(row.units, 'unit')} cannot come in lots of {offer.lot_units}"
             yield Violation("purchases", text)
-        if not can_be_had(offer, q, len(periods)):
+        if not serves_in_horizon(offer, q, len(periods)):
             text = f"{offer.name}: units of {row.period} cannot serve within the horizon"
             yield Violation("purchases", text)
         usd = sum(sum(values) for values in unit_usd(check.problem.fleet, pool, offer, q).values())

@@ -133,22 +133,22 @@ def kind_of(offer: Offer) -> str:
     return "rent" if offer.term_periods == 1 else "reserve"
 
 
-def stands(offer: Offer, ordered: int, period: int) -> bool:
+def is_in_service(offer: Offer, ordered: int, period: int) -> bool:
     """Return whether a unit ordered (rented) in one period is in service in another."""
     since = period - ordered
     return since >= offer.lead_time_periods if is_bought(offer) else 0 <= since < offer.term_periods
 
 
-def can_be_had(offer: Offer, ordered: int, periods: int) -> bool:
+def serves_in_horizon(offer: Offer, ordered: int, periods: int) -> bool:
     """Return whether an order (a rental) of a period serves within the horizon."""
     if is_bought(offer):
         return ordered + offer.lead_time_periods <= periods - 1
     return ordered >= offer.lead_time_periods
 
 
-def counts(offer: Offer, ordered: int, period: int) -> bool:
+def counts_against_maximum(offer: Offer, ordered: int, period: int) -> bool:
     """Return whether a unit counts against a period's maximum: a purchase once, a rental while held."""
-    return ordered == period if is_bought(offer) else stands(offer, ordered, period)
+    return ordered == period if is_bought(offer) else is_in_service(offer, ordered, period)
 
 
 def last_period(fleet: Fleet, pool: FleetPool) -> int | None:
