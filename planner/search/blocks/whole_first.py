@@ -9,7 +9,10 @@ variables) has a gap of 2.0 % after 22 s of a core, and of 0.5 % in blocks.
 from __future__ import annotations
 
 import math
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -18,7 +21,8 @@ from fleetplan.planner.search.blocks.request import WarmStart
 from fleetplan.planner.search.blocks.solve import solve_in_blocks, with_known_bound
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.cpsat import hint
-from fleetplan.planner.search.solvers.proofs import Proof
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.proofs import HIGHS, Proof
 from fleetplan.planner.search.solvers.race import LEAST_SEARCH_S, solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.search.solvers.request import (
@@ -38,6 +42,16 @@ MOST_VARIABLES: Final = 6000
 WHOLE_SHARE_OF_TIME: Final = 0.5
 WHOLE_LIMIT_S: Final = 10.0
 """Most of the time for the whole model. [s, or solver units]"""
+
+STALLED_S: Final = 3.0
+"""Time without progress after which blocks go on: HiGHS's bound of the least energy below a cap on TCO is
+final after 1 s of a core, and blocks find the plan that is missing. [s]"""
+
+PROGRESS_RATIO: Final = 0.02
+"""Share of the gap by which it shrinks at least in that time."""
+
+POLL_S: Final = 0.1
+"""Interval to check for that. [s]"""
 
 
 def worth_solving_whole(planning: PlanningModel) -> bool:
@@ -68,7 +82,8 @@ def solve_whole_first(
     if reproducible:
         whole = solve_reproducibly(model, continuous, whole_limits, enough)
     else:
-        whole = solve_model(model, continuous, whole_limits, enough, on_step)
+        with _until_it_stalls(limits.stop, on_step) as (stop, listener):
+            whole = solve_model(model, continuous, replace(whole_limits, stop=stop), enough, listener)
     stopped = limits.stop.requested and whole.values is not None
     if stopped or whole.status in (ModelStatus.SOLVED, ModelStatus.INFEASIBLE):
         return whole
@@ -92,3 +107,36 @@ def solve_whole_first(
     found = with_known_bound(found, known, on_step)
     solved = found.objective is not None and found.bound is not None and enough(found.objective, found.bound)
     return replace(found, status=ModelStatus.SOLVED) if solved else found
+
+
+@contextmanager
+def _until_it_stalls(stop: Stop, on_step: Listener) -> Iterator[tuple[Stop, Listener]]:
+    """Yield a stop that is requested with the given one, or once the gap no longer shrinks; and its listener.
+
+    The gap is watched from the first bound of HiGHS on.
+    """
+    own, over = Stop(), threading.Event()
+    smallest, since = math.inf, math.inf
+
+    def listen(step: Step) -> None:
+        nonlocal smallest, since
+        on_step(step)
+        if step.objective is None or step.bound is None or (since == math.inf and step.source != HIGHS):
+            return
+        gap = step.objective - step.bound
+        if gap <= smallest * (1 - PROGRESS_RATIO):
+            smallest, since = gap, time.monotonic()
+
+    def look() -> None:
+        while not over.wait(POLL_S):
+            if stop.requested or time.monotonic() - since > STALLED_S:
+                own.request()
+                return
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield own, listen
+    finally:
+        over.set()
+        thread.join()

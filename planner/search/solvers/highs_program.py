@@ -108,11 +108,15 @@ class HighsProgram:
 
 
 def gap_for(objective: float, enough: Enough) -> float:
-    """Return the relative gap that is small enough, with a margin for completing the plan in integers."""
+    """Return the relative gap that is small enough, with a margin for completing the plan in integers.
+
+    The objective lacks fixed costs, and is negative where hosts are sold.
+    """
     low, high = 0.0, 1.0
     while high - low > FINEST_GAP:
         middle = (low + high) / 2
-        low, high = (middle, high) if enough(objective, objective * (1 - middle)) else (low, middle)
+        bound = objective - middle * abs(objective)
+        low, high = (middle, high) if enough(objective, bound) else (low, middle)
     return max(low * GAP_MARGIN, FINEST_GAP)
 
 

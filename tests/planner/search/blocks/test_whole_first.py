@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.planner.random_fleets import large_case, several_periods_case
@@ -15,6 +17,7 @@ from fleetplan.planner.search.blocks import whole_first
 from fleetplan.planner.search.blocks.solve import solve_in_blocks
 from fleetplan.planner.search.result import SolveStatus
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.proofs import HIGHS
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus, SolverLimits, Step
 
 pytestmark = pytest.mark.usefixtures("blocks_for_all")
@@ -75,6 +78,39 @@ def test_blocks_go_on_from_the_plan_and_the_bound_of_the_whole(
     (before,) = first
     assert figures(found)[0] <= figures(before)[0]
     assert figures(found)[1] >= figures(before)[1]
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=("the gap stays", "the user stops"))
+def test_the_whole_ends_where_its_gap_no_longer_shrinks(
+    stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds passed with HiGHS's final bound, where blocks found the missing plan in one."""
+    monkeypatch.setattr(whole_first, "STALLED_S", 30.0 if stopped else 0.3)
+    real, stop = whole_first.solve_model, Stop()
+    ended: list[float] = []
+
+    def without_progress(*given: Any) -> ModelOutcome:
+        model, continuous, limits, enough, on_step = given
+        found = replace(real(model, continuous, limits, enough, on_step), status=ModelStatus.FOUND)
+        began = time.monotonic()
+        while not limits.stop.requested and time.monotonic() - began < 10.0:
+            # Ever smaller steps of the bound are no progress.
+            on_step(Step(HIGHS, "raised the bound", 2.0, 1.0 - 0.01 / (1 + time.monotonic() - began)))
+            if stopped:
+                stop.request()
+            time.sleep(0.02)
+        ended.append(time.monotonic() - began)
+        return found
+
+    monkeypatch.setattr(whole_first, "solve_model", without_progress)
+    planning, parts = in_parts(large=False)
+    steps: list[Step] = []
+    found = whole_first.solve_whole_first(
+        planning, parts, SolverLimits(120.0, 1, 1, stop), near, steps.append
+    )
+    assert found.values is not None
+    assert ended[0] < 10.0
+    assert ("warm start" in {step.source for step in steps}) is not stopped
 
 
 def test_a_plan_of_the_whole_is_kept_where_blocks_find_none(monkeypatch: pytest.MonkeyPatch) -> None:
