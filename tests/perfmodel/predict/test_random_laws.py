@@ -139,6 +139,7 @@ def test_prompts_of_single_tokens_pass_no_peak() -> None:
 
 def test_the_laws_find_a_part_whose_bandwidth_makes_it_slower(tmp_path: Path) -> None:
     pairs, parts = random_pairs(30, 41, tmp_path, 30)
+    pairs = [pair for pair in pairs if pair.better["hardware"] != pair.row["hardware"]]
     better = {pair.better["hardware"] for pair in pairs} - {pair.row["hardware"] for pair in pairs}
     assert better
     worse = {name: accelerators()["TPU-v6e"] if name in better else part for name, part in parts.items()}

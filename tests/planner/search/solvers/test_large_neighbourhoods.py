@@ -19,7 +19,7 @@ from fleetplan.planner.search.solvers.large_neighbourhoods import GAP, PATIENCE,
 from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
-N_ROWS, N_VARIABLES = 40, 60
+N_ROWS, N_VARIABLES = 30, 45
 
 
 def cover(seed: int) -> tuple[Rows, Array]:
