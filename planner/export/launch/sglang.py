@@ -38,8 +38,11 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
     Raises
     ------
     RefusedError
-        SGLang has no options for the planned configuration.
+        SGLang has no options for the planned configuration, or runs as another server on this hardware
+        (SGLang-JAX on TPUs, docs.sglang.io/platforms/tpu).
     """
+    if deployment.hardware.vendor == "Google":
+        raise RefusedError("on TPUs, SGLang is SGLang-JAX, a server with options of its own")
     service, layout = deployment.service, deployment.layout
     length, notes = length_and_notes(deployment, "sglang")
     words = ["python3", "-m", "sglang.launch_server", "--model-path", launched(deployment)]

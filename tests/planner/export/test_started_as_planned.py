@@ -335,3 +335,5 @@ def test_a_framework_is_started_on_parts_that_it_runs_on() -> None:
     each = on_hosts_of(stored_in_fp8("TP2"), 8, "AMD")
     assert reason(each, "trtllm") == "trtllm does not run on parts of AMD"
     assert options_of(started(each, "sglang"))["--tp-size"] == "2"
+    on_tpus = on_hosts_of(stored_in_fp8("TP2"), 8, "Google")
+    assert reason(on_tpus, "sglang") == "on TPUs, SGLang is SGLang-JAX, a server with options of its own"
