@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Basis, BasisStatus, Indices, Rows
-from fleetplan.planner.search.solvers.highs_model import cost_unit, model_of
+from fleetplan.planner.search.solvers.highs_model import cost_unit, linear_model
 from fleetplan.planner.search.work import GROWING_ITERATION_S
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class GrowingLinear:
         self._rows = np.flatnonzero(there)
         self._number = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
         own = program.among(variables, self._rows)
-        self._solver = model_of(own, cost[variables] / self._unit, linear=True)
+        self._solver = linear_model(own, cost[variables] / self._unit)
         if start is not None:
             self._begin_at(start)
 

@@ -22,7 +22,7 @@ from fleetplan.planner.search.solvers.highs_jobs import (
     Rows,
     StackedRows,
 )
-from fleetplan.planner.search.solvers.highs_model import cost_unit, model_of
+from fleetplan.planner.search.solvers.highs_model import cost_unit, integer_model, linear_model
 from fleetplan.planner.search.work import iteration_s
 
 Options = Mapping[str, str | float | bool]
@@ -37,8 +37,7 @@ BLOCK_OPTIONS: Final[Options] = {
     "mip_heuristic_run_root_reduced_cost": False,
 }
 """For blocks of about a hundred variables, which a short tree search solves before heuristics pay off: 21
-instead of 27 ms per block without the last three. Presolve pays off if the search starts with a good column:
-224 blocks take 8.6 instead of 12.8 s; without a column 12.4 s."""
+instead of 27 ms per block without the last three."""
 
 FEW_CUTS: Final[Options] = {
     "mip_pool_soft_limit": 20,
@@ -98,10 +97,7 @@ def solve(job: AnyJob, programs: StackedRows) -> Answer:
         options: Options = {**BLOCK_OPTIONS, **(FEW_CUTS if job.effort.cuts else NO_CUTS)}
     else:
         options = ROUNDING if job.effort.rounds else {}
-    solver = model_of(rows, job.cost / unit, linear=False, firm=job.effort.firm)
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
-    return _integer(solver, rows, job, unit)
+    return _integer(rows, job, unit, options)
 
 
 def _composite(job: CompositeJob, programs: StackedRows) -> Answer:
@@ -177,20 +173,25 @@ def is_infeasible(solver: highspy.Highs) -> bool:
     return bool(solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
 
 
-def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer:
+def _integer(rows: Rows, job: Job, unit: float, options: Options) -> Answer:
     if job.effort is None:
         raise ValueError("an integer program needs limits")
+    model = integer_model(rows, job.cost / unit, job.effort.firm)
+    if model is None:
+        return Answer(None, np.inf, np.inf, infeasible=True)
+    solver, reduced = model
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
     limit(solver, job.effort, unit)
-    known = _begin(solver, rows, job, unit)
+    known = _begin(solver, rows, job, unit, reduced.kept)
     solver.run()
     info, found, infeasible = solver.getInfo(), found_by(solver), is_infeasible(solver)
     bound = np.inf if infeasible else float(info.mip_dual_bound) * unit
     nodes, work_s = max(0, int(info.mip_node_count)), _work_s(solver, rows)
-    values = (
-        None
-        if found is None
-        else np.where(rows.whole, np.round(found), np.clip(found, rows.lower, rows.upper))
-    )
+    values = None
+    if found is not None:
+        found = reduced.whole(found)
+        values = np.where(rows.whole, np.round(found), np.clip(found, rows.lower, rows.upper))
     objective = np.inf if values is None else float(job.cost @ values)
     if known < np.inf:
         # Only solutions cheaper than the start by more than the gap were searched: nothing is proven about
@@ -210,7 +211,7 @@ def _content(job: Job, objective: float) -> float:
     return max(job.effort.gap, job.effort.gap_ratio * abs(objective))
 
 
-def _begin(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> float:
+def _begin(solver: highspy.Highs, rows: Rows, job: Job, unit: float, kept: Indices) -> float:
     """Pass the start to HiGHS, if there is one.
 
     HiGHS 1.16.0 may price a start too low where presolve changed the program, and then calls it optimal:
@@ -226,7 +227,7 @@ def _begin(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> float:
         return np.inf
     if not _holds(rows, job.start):
         start = highspy.HighsSolution()
-        start.col_value = job.start.tolist()
+        start.col_value = job.start[kept].tolist()
         solver.setSolution(start)
         return np.inf
     known = float(job.cost @ job.start)
@@ -257,7 +258,7 @@ def _work_s(solver: highspy.Highs, rows: Rows) -> float:
 
 
 def _linear(rows: Rows, cost: Array, unit: float) -> Answer:
-    solver, work_s = model_of(rows, cost / unit, linear=True), 0.0
+    solver, work_s = linear_model(rows, cost / unit), 0.0
     for options in LINEAR_ATTEMPTS:
         for name, value in options.items():
             solver.setOptionValue(name, value)

@@ -31,7 +31,7 @@ from fleetplan.planner.search.solvers.highs_jobs import (
     StackedRows,
     no_programs,
 )
-from fleetplan.planner.search.solvers.highs_model import cost_unit, model_of
+from fleetplan.planner.search.solvers.highs_model import cost_unit, integer_model
 from fleetplan.planner.search.solvers.large_neighbourhoods import LargeNeighbourhoods
 
 LEAST_INTERVAL_S: Final = 0.1
@@ -115,7 +115,11 @@ class Searches:
 
     def _search(self, seed: int) -> None:
         """Run a search until it or another one ends."""
-        solver, effort = model_of(self._job.rows, self._job.cost / self._unit, linear=False), self._job.effort
+        model, effort = integer_model(self._job.rows, self._job.cost / self._unit), self._job.effort
+        if model is None:
+            self._end(np.inf, None)
+            return
+        solver, reduced = model
         if effort.time_limit_s is not None:
             left_s = effort.time_limit_s - (time.monotonic() - self._started)
             effort = replace(effort, time_limit_s=max(left_s, 0.0))
@@ -125,8 +129,9 @@ class Searches:
         told = None
 
         def improved(event: Any) -> None:
-            found, values = float(event.data_out.objective_function_value), event.data_out.mip_solution
-            self._keep(seed, found, np.array(values), float(event.data_out.mip_dual_bound))
+            found = float(event.data_out.objective_function_value)
+            values = reduced.whole(np.array(event.data_out.mip_solution))
+            self._keep(seed, found, values, float(event.data_out.mip_dual_bound))
 
         def listens(event: Any) -> None:
             nonlocal told
@@ -135,7 +140,7 @@ class Searches:
             # Only once: HiGHS may have reasons to reject it.
             if plan is not None and plan is not told and plan[0] != seed:
                 told = plan
-                event.data_in.setSolution(plan[1])
+                event.data_in.setSolution(plan[1][reduced.kept])
 
         def looks_up(event: Any) -> None:
             bound = float(event.data_out.mip_dual_bound)
@@ -147,14 +152,21 @@ class Searches:
         solver.cbMipUserSolution.subscribe(listens)
         solver.cbMipInterrupt.subscribe(looks_up)
         solver.run()
+        found = found_by(solver)
+        none = found is None and is_infeasible(solver)
+        bound = np.inf if none else float(solver.getInfo().mip_dual_bound)
+        self._end(bound, None if found is None else reduced.whole(found))
+
+    def _end(self, bound: float, values: Array | None) -> None:
+        """End all searches with the answer of one; an infinite bound is infeasibility."""
         with self._lock:
             late, self._over = self._over, True
-        if not late:
-            values, bound = found_by(solver), float(solver.getInfo().mip_dual_bound)
-            none = is_infeasible(solver) and values is None
-            # With a limit on the objective, HiGHS reports that there is nothing below it.
-            limited = none and bool(np.isfinite(self._job.below))
-            self._answer(self._job.below / self._unit if limited else bound, values, none and not limited)
+        if late:
+            return
+        infeasible = values is None and bound == np.inf
+        # With a limit on the objective, HiGHS reports that there is nothing below it.
+        limited = infeasible and bool(np.isfinite(self._job.below))
+        self._answer(self._job.below / self._unit if limited else bound, values, infeasible and not limited)
 
     def _answer(self, bound: float, values: Array | None, infeasible: bool = False) -> None:
         """Send plan and bound in the units of the job."""

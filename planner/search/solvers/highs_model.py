@@ -1,18 +1,20 @@
 """HiGHS models of programs.
 
-HiGHS 1.16's presolve proves false optima where limits are exactly tight (benchmarks/highs-presolve.md).
-Integer programs therefore use a finer tolerance and no probing, and slightly relaxed limits if their bound is
-reported; this does not raise the bound.
+HiGHS 1.16's presolve proves false optima and false infeasibilities (benchmarks/highs-presolve.md). Integer
+programs therefore go without it, reduced by highs_reduction.py, with a finer tolerance, and with slightly
+relaxed limits if their bound is reported; this does not raise the bound.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import highspy
 import numpy as np
 
 from fleetplan.planner.search.solvers.highs_jobs import Array, Rows
+from fleetplan.planner.search.solvers.highs_reduction import ReducedRows, reduced_rows
 
 LIMIT_GIVE: Final = 1e-7
 """Relaxation of the limits of an integer program. [largest coefficient of the row]
@@ -24,55 +26,64 @@ by 0.07 % in the same time.
 INTEGER_TOLERANCE: Final = 1e-9
 """HiGHS's integrality and feasibility tolerance for integer programs; its default is 1e-6."""
 
-PROBING: Final = 1 << 15 | 1 << 17
-"""Bits of the probing rules in HiGHS 1.16's presolve, including implications."""
-
 
 def cost_unit(cost: Array) -> float:
     """Return the unit in which the largest cost is 1: HiGHS fails numerically with costs of 1e11."""
     return float(np.abs(cost).max(initial=0.0)) or 1.0
 
 
-def model_of(rows: Rows, cost: Array, linear: bool, firm: bool = False) -> highspy.Highs:
-    """Return a HiGHS instance with a program.
+def linear_model(rows: Rows, cost: Array) -> highspy.Highs:
+    """Return a HiGHS instance with a program without its integrality."""
+    return _solver_of(rows, cost, [])
+
+
+def integer_model(rows: Rows, cost: Array, firm: bool = False) -> tuple[highspy.Highs, ReducedRows] | None:
+    """Return a HiGHS instance with an integer program, and how it was reduced; None if limits contradict.
 
     Parameters
     ----------
     rows, cost : Rows, Array
         The program.
-    linear : bool
-        Whether to drop integrality.
     firm : bool
-        Whether the limits of an integer program stay exact.
+        Whether limits stay exact.
     """
+    reduced = reduced_rows(rows if firm else _giving(rows))
+    if reduced is None:
+        return None
+    integer, continuous = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+    kinds = [integer if whole else continuous for whole in reduced.rows.whole]
+    solver = _solver_of(reduced.rows, cost[reduced.kept], kinds, reduced.constant(cost))
+    solver.setOptionValue("mip_feasibility_tolerance", INTEGER_TOLERANCE)
+    solver.setOptionValue("presolve", "off")
+    return solver, reduced
+
+
+def _solver_of(
+    rows: Rows, cost: Array, kinds: list[highspy.HighsVarType], constant: float = 0.0
+) -> highspy.Highs:
+    """Return a HiGHS instance with a program; `constant` is that of its objective."""
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = rows.rows.shape
-    program.col_cost_ = cost
+    program.col_cost_, program.offset_ = cost, constant
     program.col_lower_, program.col_upper_ = rows.lower, rows.upper
-    lower, upper = (rows.row_lower, rows.row_upper) if linear or firm else _giving(rows)
-    program.row_lower_, program.row_upper_ = lower, upper
+    program.row_lower_, program.row_upper_ = rows.row_lower, rows.row_upper
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_ = rows.rows.indptr
     program.a_matrix_.index_ = rows.rows.indices
     program.a_matrix_.value_ = rows.rows.data
-    if not linear:
-        integer, continuous = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-        program.integrality_ = [integer if whole else continuous for whole in rows.whole]
+    program.integrality_ = kinds
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     # One thread per process: more would make answers depend on the machine. The parallel dual simplex of
     # HiGHS 1.16 saves a fifth on two idle cores, but takes six times as long beside other work.
     solver.setOptionValue("threads", 1)
-    if not linear:
-        solver.setOptionValue("mip_feasibility_tolerance", INTEGER_TOLERANCE)
-        solver.setOptionValue("presolve_rule_off", PROBING)
     solver.passModel(program)
     return solver
 
 
-def _giving(rows: Rows) -> tuple[Array, Array]:
-    """Return slightly relaxed lower and upper limits."""
+def _giving(rows: Rows) -> Rows:
+    """Return a program with slightly relaxed limits."""
     firm = rows.row_lower == rows.row_upper
     less = np.where(firm | (rows.row_lower == 0), 0.0, LIMIT_GIVE)
     more = np.where(firm | (rows.row_upper == 0), 0.0, LIMIT_GIVE)
-    return rows.row_lower - less, rows.row_upper + more
+    return replace(rows, row_lower=rows.row_lower - less, row_upper=rows.row_upper + more)

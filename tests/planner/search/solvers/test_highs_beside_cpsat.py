@@ -211,16 +211,16 @@ answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # HiGHS prints its name to standard output.
 from fleetplan.planner.search.solvers import highs_child
 import numpy
-begun, plain = [], highs_child.model_of
+begun, plain = [], highs_child.integer_model
 
 def counted(*given, **named):
     begun.append(1)
-    solver = plain(*given, **named)
+    solver, reduced = plain(*given, **named)
     for name, value in json.loads(sys.argv[2]).items():
         solver.setOptionValue(name, value)
-    return solver
+    return solver, reduced
 
-highs_child.model_of, highs_child.limit = counted, lambda *_: None
+highs_child.integer_model, highs_child.limit = counted, lambda *_: None
 source, heard = sys.stdin.buffer, []
 searches = highs_child.Searches(pickle.load(source), heard.append)
 known = json.loads(sys.argv[1])
