@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import pandas as pd
 
@@ -11,6 +12,23 @@ from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL
 from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.plan import Plan
+
+COLUMNS: Final = (
+    "period",
+    "slice",
+    "scenario",
+    "region",
+    "pool",
+    "node_label",
+    "hardware",
+    "resource",
+    "accelerators_per_node",
+    "nodes",
+    "nodes_needed",
+    "accelerators",
+    "accelerators_used",
+)
+"""Columns of the table, which a plan without pools has too."""
 
 
 def node_pools(plan: Plan) -> pd.DataFrame:
@@ -41,4 +59,4 @@ def node_pools(plan: Plan) -> pd.DataFrame:
                 "accelerators_used": use.used_accelerators,
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=COLUMNS)

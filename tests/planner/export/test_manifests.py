@@ -13,6 +13,7 @@ from fleetplan.fleet.document.plain import read_yaml
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.planner.export.launch.deployments import deployments
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
+from fleetplan.planner.export.launch.files import FORMATS, ExportOptions
 from fleetplan.planner.export.launch.llm_d import llm_d_values
 from fleetplan.planner.export.launch.supply import node_pools
 from fleetplan.planner.export.launch.terraform import purchase_changes
@@ -89,6 +90,13 @@ def test_node_pools_are_whole_hosts() -> None:
     assert row["resource"] == "nvidia.com/gpu"
     rented = table[(table["pool"] == "here/more") & (table["period"] == "2027Q2")].iloc[0]
     assert (rented["accelerators"], rented["nodes"]) == (6, 2)
+
+
+def test_a_plan_without_pools_has_an_empty_table_of_nodes() -> None:
+    nothing = plan().model_copy(update={"pools": (), "placements": ()})
+    exported = FORMATS["node-pools"].write(nothing, ExportOptions("2027Q1"))
+    assert exported.files["node-pools.csv"].decode().startswith("period,slice,scenario,region,pool,")
+    assert list(node_pools(nothing).columns) == list(node_pools(plan()).columns)
 
 
 def test_purchases_are_changes_with_what_comes_and_goes() -> None:
