@@ -1,8 +1,8 @@
 """Proofs about one model, their sources, and which may be reported.
 
 CP-SAT 9.15's presolve cuts off optima and calls feasible models infeasible (benchmarks/ortools-presolve.md).
-Proofs of CP-SAT with presolve are therefore *claims*: they count once a proof without that presolve confirms
-them, by HiGHS or by CP-SAT without presolve.
+Proofs of CP-SAT with presolve are therefore *claims*: they count once a proof without presolve confirms them,
+by HiGHS or by CP-SAT. HiGHS's own presolve is off (benchmarks/highs-presolve.md).
 """
 
 from __future__ import annotations
