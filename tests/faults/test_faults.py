@@ -173,7 +173,7 @@ def test_a_cache_that_is_killed_while_it_is_filled_is_whole(fleet: Path, cache: 
 
 @pytest.mark.parametrize("most_mib", [150, 480, 700, 1000])
 def test_too_little_memory_is_said(most_mib: int, tmp_path: Path, cache: Path) -> None:
-    """At 480 MiB a library asked for memory without an end, at 700 and 1,000 it ended the process."""
+    """Too little memory ends a run with a message, although libraries retry or end the process."""
     little = limited(resource.RLIMIT_AS, most_mib * 2**20)
     ended = plan(["solve", long_search(tmp_path)], cache, before=little)
     assert (ended.code, ended.errors) == (LIMIT, SENTENCE)

@@ -72,7 +72,7 @@ def _written_by_hand(path: Path) -> Iterator[str]:
 
 
 def test_no_message_writes_a_plural_after_whatever_is_counted() -> None:
-    """`1 hosts` was written in a dozen places, and `host` or `hosts` chosen by hand in as many."""
+    """Messages inflect nouns by `counted`, never by hand."""
     rooms = [ROOT / name for name in ("fleet", "perfmodel", "planner", "scenarios")]
     by_hand = [line for room in rooms for path in room.rglob("*.py") for line in _written_by_hand(path)]
     assert by_hand == []

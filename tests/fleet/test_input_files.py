@@ -44,7 +44,7 @@ def test_a_large_file_is_refused_unread_and_a_file_of_the_limit_is_read(tmp_path
     ],
 )
 def test_text_of_another_encoding_is_told(data: bytes, said: str, tmp_path: Path) -> None:
-    """Some tables told a codec and a position, and a UTF-16 file of Windows was a binary one."""
+    """A file in another encoding gives a message without the names of codecs."""
     path = tmp_path / "file"
     path.write_bytes(data)
     with pytest.raises(NotTextError) as caught:

@@ -242,7 +242,7 @@ main()
 def test_a_signal_after_everything_is_written_changes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
-    """After a sweep, Ctrl-C in the last second of the process ended it with -2."""
+    """Ctrl-C after the last output does not change the exit code."""
     monkeypatch.chdir(folder)
     program = f"""
 import atexit, os, signal, sys
@@ -263,7 +263,7 @@ def _run(program: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_file_system_without_temporary_files_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container that may only be read ended with a traceback."""
+    """A read-only container gives a message, not a traceback."""
     monkeypatch.chdir(folder)
     program = """
 import sys, tempfile

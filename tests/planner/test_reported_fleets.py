@@ -71,7 +71,7 @@ def test_a_reported_fleet_has_an_answer(path: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not (FOLDER / "fleet12").is_dir(), reason="reported fleets are not beside the repository")
 @pytest.mark.parametrize("limit_s", [20, 120])
 def test_a_large_fleet_that_may_leave_demand_unmet_serves_what_it_can(limit_s: int, tmp_path: Path) -> None:
-    """It had no plan, or one that served nothing with a gap of 0 and exit code 0."""
+    """A large fleet with `unmet: penalise` serves demand, or states how much more a plan might serve."""
     asked = ["--set", "policy.unmet=penalise", "--time-limit", str(limit_s), "--gap", "3%", "--out", "out"]
     done = planned(FOLDER / "fleet12" / "fleet.yaml", tmp_path, *asked)
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())

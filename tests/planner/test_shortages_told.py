@@ -157,7 +157,7 @@ def test_regions_without_hardware_are_named() -> None:
 
 @pytest.mark.parametrize(("idle_w", "limit_kw", "short_kw"), [(0.0, 6.0, 6.0), (250.0, 10.5, 4.5)])
 def test_want_of_power_is_said_in_kilowatts(idle_w: float, limit_kw: float, short_kw: float) -> None:
-    """What stands there draws its idle power already: 38.6 kW were asked for, and 32.1 kW are enough."""
+    """Existing hardware draws idle power already, so the shortage is 32.1 kW, not 38.6 kW."""
     question = fleet(
         services=[service("chat", 10.0, headroom=0.2)],
         hardware=[hardware("A", 4, idle_w=idle_w)],
@@ -176,7 +176,7 @@ def test_want_of_power_is_said_in_kilowatts(idle_w: float, limit_kw: float, shor
 
 
 def test_no_demand_is_short_where_nothing_is_asked_for() -> None:
-    """A budget below what stands, and no demand at all, ended in a traceback."""
+    """A budget below the existing cost, without any demand, ends with a message."""
     question = fleet(
         services=[service("chat", 0.0)],
         hardware=[hardware("A", 4)],

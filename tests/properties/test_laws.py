@@ -232,7 +232,7 @@ def test_an_offer_in_two_halves_changes_nothing(case: PlanningCase) -> None:
 def test_regions_that_share_nothing_are_planned_as_if_alone(
     case: PlanningCase, factor: float, scarce: bool
 ) -> None:
-    """Unmet demand of a small region was counted in the units of a large one: ten requests/s as a hundred."""
+    """Unmet demand of a small region counts in its own units: ten requests/s are not a hundred."""
     free = replace(
         case.fleet,
         offers=() if scarce else case.fleet.offers,

@@ -15,7 +15,7 @@ def test_the_unbroken_file_is_fine(folder: Path) -> None:
 
 
 def test_a_headroom_that_reads_like_a_percentage_is_warned_of(folder: Path) -> None:
-    """A headroom of 10, meant as 10 %, planned eleven times the demand without a word."""
+    """A headroom of 10 plans eleven times the demand; 10 % may be meant."""
     for share, said in (("0.1", ()), ("10", ("plans 11 times the demand; for 10 % more, write 0.1",))):
         text = FLEET.replace("tpot_ms: 30}", f"tpot_ms: 30}}\n    headroom: {share}", 1)
         Path("fleet.yaml").write_text(text, encoding="utf-8")
@@ -44,7 +44,7 @@ def test_a_headroom_that_reads_like_a_percentage_is_warned_of(folder: Path) -> N
     ],
 )
 def test_a_point_that_may_part_thousands_is_warned_of(old: str, new: str, said: str, folder: Path) -> None:
-    """A price of 300.000, as half of Europe writes it, was $300 without a word."""
+    """A price of 300.000 is $300; in half of Europe it means 300,000."""
     Path("fleet.yaml").write_text(FLEET.replace(old, new, 1), encoding="utf-8")
     warnings = [each for each in load_fleet("fleet.yaml").warnings if "thousands" in each]
     assert [each.partition(": ")[2] for each in warnings] == ([said] if said else [])

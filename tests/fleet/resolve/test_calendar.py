@@ -161,5 +161,5 @@ def test_names_without_a_date_may_be_months(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_were_meant_as_dates_are_told_from_others(names: str, meant: bool) -> None:
-    """As names without a date they were quarters: half a year cost what three months do."""
+    """Names without a date are quarters: a half-year would cost as much as three months."""
     assert {name: is_like_a_date(name) for name in names.split()} == dict.fromkeys(names.split(), meant)

@@ -26,6 +26,6 @@ def test_a_key_of_another_block_is_found(key: str, location: KeyPath, places: li
 
 
 def test_items_under_names_have_their_keys() -> None:
-    """An unknown key of a region was answered by "allowed: none are defined"."""
+    """An unknown key of a region names the keys that a region allows."""
     assert "power_kw" in allowed_keys(("regions", "us-east"))
     assert "tdp_w" in allowed_keys(("hardware", "own"))

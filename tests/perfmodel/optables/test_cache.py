@@ -159,7 +159,7 @@ def test_two_processes_write_one_whole_file(file: TableFile, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("family", first_of(sorted(set().union(*FAMILIES.values())), 6))
 def test_the_cache_returns_every_table_of_a_file(family: str, tmp_path: Path) -> None:
-    """Files on wide expert parallelism hold two tables of a kind: one of them was lost in the cache."""
+    """Files on wide expert parallelism hold two tables of a kind; the cache keeps both."""
     for framework in FRAMEWORKS:
         for file in table_files("h100_sxm", family, framework)[:1]:
             sha256 = file_sha256(file.path)
@@ -178,7 +178,7 @@ def test_tables_that_nobody_asks_for_are_not_read(
     gemm_frame: Callable[..., pd.DataFrame],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A copy has one entry a table: one that is asked for is read, and its columns together."""
+    """A cached copy has one entry per table: only the table in use is read, with its columns together."""
     frames = [gemm_frame(TIMES, dtype) for dtype in ("bfloat16", "fp8", "nvfp4")]
     path = write_table("gemm", "vllm", "1.0", "gemm", pd.concat(frames))
     file = TableFile(path, "gemm", "vllm", "1.0", "test")

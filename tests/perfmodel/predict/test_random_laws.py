@@ -147,7 +147,7 @@ def test_the_laws_find_a_part_whose_bandwidth_makes_it_slower(tmp_path: Path) ->
 
 
 def test_all_requests_at_once_take_as_long_as_the_last_one() -> None:
-    """It was the mean of the requests."""
+    """The duration of a burst is that of its last request, not of the mean request."""
     row = BASE | {"model": "llama3-70b", "hardware": "H100-SXM", "mode": "offline", "n_requests": 3000}
     found = predict(pd.DataFrame([row]))
     assert found["latency_ms"][0] == pytest.approx(3000 / found["requests_per_s"][0] * 1e3)
@@ -180,7 +180,7 @@ def test_a_burst_of_single_tokens_serves_no_more_than_prompts_alone() -> None:
 
 
 def test_clients_beyond_the_batch_wait_no_less_than_those_within() -> None:
-    """The front end cost nothing as soon as there was one client more than places in the batch."""
+    """Clients beyond the places of the batch pay for the front end too."""
     row = BASE | {"model": "qwen3-next-80b", "hardware": "MI355X", "input_tokens": 27, "output_tokens": 2}
     loop = row | {"mode": "closed_loop", "max_sequences": 128}
     clients = [32, 64, 100, 127, 128, 129, 151, 200, 400, 1000]
@@ -190,7 +190,7 @@ def test_clients_beyond_the_batch_wait_no_less_than_those_within() -> None:
 
 
 def test_tokens_come_no_slower_at_a_smaller_rate() -> None:
-    """An iteration of less than one sequence was priced like one of prompts alone."""
+    """An iteration with a mean below one sequence costs what one sequence costs, not what prompts cost."""
     row = BASE | {"model": "nemotron-3-nano", "hardware": "H200-SXM", "mode": "open_loop", "tp": 1, "dp": 4}
     rates = [0.05, 0.5, 1.0, 2.0, 4.0, 8.0]
     rows = [row | {"ep": 4, "requests_per_s": rate, "case_id": rate} for rate in rates]
@@ -245,7 +245,7 @@ def test_a_faster_network_makes_no_dispatch_slower() -> None:
 
 
 def test_a_burst_whose_last_requests_wait_takes_no_less_than_a_smaller_one() -> None:
-    """Those of a second wave waited no longer than the front end took to hand all of them over."""
+    """Requests of a second wave wait for the first wave, and for the front end."""
     row = BASE | {"model": "llama3-8b", "hardware": "MI300X", "mode": "burst", "max_sequences": 32}
     sizes = [100, 120, 128, 129, 132, 140, 146, 192, 256, 400]
     row |= {"pp": 4, "input_tokens": 2577, "output_tokens": 850}

@@ -71,7 +71,7 @@ def test_the_last_wave_holds_what_is_left() -> None:
 
 
 def test_ranks_with_less_than_one_request_serve_no_more_than_there_are() -> None:
-    """Two requests on four ranks came out at the rate of four."""
+    """Two requests on four ranks have the rate of two requests."""
     ranks = replace(load(1024), layouts=layouts("TP1DP4-TP4"))
     two, four = (burst(EVALUATOR, ranks, np.array([each])) for each in (2.0, 4.0))
     assert two.requests_per_s == pytest.approx(four.requests_per_s / 2)

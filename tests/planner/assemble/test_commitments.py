@@ -122,7 +122,7 @@ def test_hosts_of_unknown_age_have_no_book_value() -> None:
 
 
 def test_an_age_is_unknown_in_periods_without_dates_too() -> None:
-    """A file that stated `in_service` was told that it is not stated."""
+    """With `in_service` and periods without dates, the message names the periods, not the key."""
     pools = (owned_pool("old", 1, 160_000.0, hardware="O"), *question().pools[:1])
     found = plan_of(pools=pools).model_copy(update={"periods": ("now",)})
     assert "1 host of unknown age (the periods have no dates)" in beyond_the_horizon(found)

@@ -120,7 +120,7 @@ def test_other_reasons_against_servers_of_one_token_are_their_own(tmp_path: Path
 
 
 def test_the_data_types_that_hardware_lacks_are_named(tmp_path: Path) -> None:
-    """A100 was excluded `as dtype`, and nobody said that it has no FP8."""
+    """A100 is excluded because it has no FP8, not by `dtype` alone."""
     path = fleet_file(tmp_path, 2, "null")
     text = path.read_text(encoding="utf-8").replace("MI300X", "A100-SXM-80GB")
     path.write_text(f"{text}    precision: {{weights: fp8, kv: fp8}}\n", encoding="utf-8")

@@ -125,7 +125,7 @@ def as_nobody() -> Iterator[None]:
 
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_anything_is_solved() -> None:
-    """It was told after the search, and the plan was lost: a mounted folder of somebody else."""
+    """A read-only output folder is an error before the search, not after it."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         folder.chmod(0o555)

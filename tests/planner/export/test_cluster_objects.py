@@ -120,7 +120,7 @@ def test_a_leader_worker_set_has_a_pod_a_host_with_its_rank() -> None:
 
 
 def test_no_manifest_refers_to_parts_of_itself() -> None:
-    """Anchors are YAML that some tools do not read, and that nobody expects in a manifest."""
+    """Manifests have no YAML anchors, which some tools do not read."""
     texts, _ = leader_worker_sets([deployment("TP8")])
     (text,) = texts.values()
     assert text.count("medium: Memory") == 2

@@ -43,7 +43,7 @@ def test_every_format_is_written(plan_file: Path, tmp_path: Path, form: str, wri
 def test_manifests_of_before_are_named_and_left_alone(
     plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever applied the folder would have started what the plan no longer has."""
+    """Manifests of an earlier plan in the folder are named, because applying the folder would start them."""
     out = tmp_path / "out"
     asked = ("export", str(plan_file), "--as", "kueue", "--out", str(out))
     assert run(*asked) == 0

@@ -235,7 +235,7 @@ def test_notes_and_versions_stand_in_every_export() -> None:
 
 
 def test_files_say_what_they_lack() -> None:
-    """Who deploys a file sees which sets of replicas of it are not there."""
+    """A file names the sets of replicas that it does not deploy."""
     found, _ = deployments(plan(), None)
     one, other = (each for each in found if each.service.name == EVIL)
     amd = on_hosts_of(other, 8, "AMD")

@@ -41,7 +41,7 @@ def test_without_the_family_the_verifier_reports_it(name: str, monkeypatch: pyte
 
 
 def test_what_a_family_decides_is_there_before_any_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A budget held nothing of what a later family costs, so that its plan was dearer than the budget."""
+    """Budgets include the cost of every family's variables, also of families after them."""
     rows: list[int] = []
     last = SimpleNamespace(
         decide=lambda model, *_: rows.append(len(model.proto.constraints)), add=lambda *_: 0

@@ -49,7 +49,7 @@ objective: served
 
 
 def test_what_floats_leave_of_nothing_served_is_no_gap(tmp_path: Path) -> None:
-    """A plan "does not hold": it was called within the gap, with 2e-16 requests/s served of 1e-15 at most."""
+    """2e-16 of 1e-15 requests/s served is rounding, not a gap."""
     rates = (
         "phase,hardware,accelerators_per_replica,config,requests_per_s,power_kw\naggregated,gpu,2,c,3,1.5\n"
     )

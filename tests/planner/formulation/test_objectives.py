@@ -39,7 +39,7 @@ def test_the_cheapest_plan_is_the_default() -> None:
 
 
 def test_hosts_of_other_parts_of_the_fleet_are_decided_there() -> None:
-    """A pool with a reserve in a region that is solved for itself was a KeyError at least energy."""
+    """A part of the fleet ignores pools of other parts, also pools with a reserve at least energy."""
     here, there = (region(name, pue=1.2) for name in ("here", "there"))
     kept = rented_pool("kept", 1, 1.0, hardware="cool", per_host=1, region="there")
     asked = fleet(

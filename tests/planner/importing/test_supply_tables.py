@@ -102,7 +102,7 @@ def test_points_between_thousands_are_no_decimals(tmp_path: Path, other: str) ->
 
 
 def test_columns_that_nothing_reads_are_named_and_refuse_no_file(tmp_path: Path) -> None:
-    """An export of a CMDB was refused for its column `serial`."""
+    """An unused column such as `serial` is named, and the file is read."""
     text = "name,hardware,hosts,serial,capex_usd_per_host,cost centre,\na,H200-SXM,1,S\x1b[1m77,100,4711,\n"
     found = import_inventory(written(text, tmp_path))
     assert [pool["name"] for pool in read_yaml(found.text)["pools"]] == ["a"]

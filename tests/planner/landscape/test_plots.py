@@ -25,14 +25,14 @@ def titles(*hardware: str) -> list[str]:
 
 
 def test_hardware_on_which_nothing_runs_has_no_panel() -> None:
-    """A100 has no FP8: its panel was empty, with a scale from -0.05 to 0.1."""
+    """Hardware without a configuration, such as A100 for FP8, has no empty panel."""
     assert titles("A100-SXM-80GB", "H100-SXM") == ["H100-SXM: decode requests/s per accelerator"]
     assert titles("A100-SXM-80GB") == []
 
 
 @pytest.mark.parametrize(("panels", "rows"), [(1, 1), (3, 1), (4, 2), (7, 3)])
 def test_panels_stand_in_rows(panels: int, rows: int) -> None:
-    """Six panels in one row were as small as stamps on a page."""
+    """Six panels form rows, so that each is legible."""
     figure, axes = new_figure(panels, 5.0, 4.0)
     assert (len(axes), len(figure.axes)) == (panels, panels)
     assert figure.get_size_inches().tolist() == [5.0 * min(panels, PANELS_IN_A_ROW), 4.0 * rows]

@@ -43,7 +43,7 @@ def test_kilowatts_that_are_short_are_counted() -> None:
 
 
 def test_power_that_does_not_even_do_for_what_stands_idle_is_a_way_out() -> None:
-    """No demand was short, so that nothing was said of power: 24 idle cards of 100 W and 10 kW of work."""
+    """Power below the idle draw is a conflict by itself: 24 idle cards of 100 W beside 10 kW of load."""
     question = one_kind(
         hardware=[hardware("A", 8, 1000.0, 100.0)],
         pools=[rented_pool("own", 3, 1.0, hardware="A")],

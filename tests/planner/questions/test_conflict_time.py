@@ -78,7 +78,7 @@ def test_what_candidates_took_is_no_longer_there_for_reasons(
 
 
 def test_reasons_of_what_is_soon_proven_take_no_time_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where candidates took long, the reasons had all of the limit, too, after a proof of half a second."""
+    """Reasons of an infeasible fleet keep to the remaining time, also after slow candidates."""
     left: list[float] = []
 
     def shortages(*arguments: object) -> Shortages:
@@ -161,7 +161,7 @@ def test_no_service_is_evaluated_that_would_end_too_late(monkeypatch: pytest.Mon
 
 
 def test_a_service_that_is_evaluated_again_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason of an infeasible fleet said `evaluating chat` 27 times."""
+    """Progress names a service that is evaluated again only once."""
 
     def built(_: Fleet, announce: Callable[[str], None], *__: object) -> CandidateSet:
         announce("evaluating (1 of 1)")

@@ -99,7 +99,7 @@ def test_what_is_used_what_is_not_and_what_a_service_runs(plan_file: Path) -> No
 
 
 def test_a_plan_that_leaves_demand_is_no_cheaper_answer(fleet_file: Path, tmp_path: Path) -> None:
-    """With `unmet: penalise`, doing without what only leaves demand was told as a saving."""
+    """With `unmet: penalise`, a plan that leaves more demand unmet is no saving."""
     limited = ("--set", "offers.big-rent.max_accelerators=1", "--set", "policy={unmet: penalise}")
     code, _, _ = run(
         "solve", fleet_file, *limited, "--set", "services.chat.headroom=0", "--out", tmp_path / "few"

@@ -72,7 +72,7 @@ def test_marginal_values_are_brute_force_differences(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("fleets", first_parts((2, 12), 1))
 def test_limits_that_are_relaxed_together_hold_what_each_is_worth(fleets: int) -> None:
-    """Whatever is answered by one bound for several: what each is worth alone lies within."""
+    """The bound for limits relaxed together covers the value of each limit alone."""
     apart, together = Resolver(EXACT), Resolver(replace(EXACT, gap_ratio=0.1))
     for seed in range(fleets):
         question = with_engine_tables(tiny_case(seed))
@@ -210,7 +210,7 @@ def test_the_table_and_the_figure_have_every_row() -> None:
 
 
 def test_amounts_are_written_as_people_write_them() -> None:
-    """One per cent of a budget of two millions was `2e+04 USD`."""
+    """One per cent of a budget of two million is written without an exponent."""
     budget = ExtraUnit("capex budget", 20_000.0, "USD", lambda fleet: fleet)
     assert budget.amount_text == "20,000 USD"
     assert replace(budget, amount=0.5, unit="kW").amount_text == "0.5 kW"

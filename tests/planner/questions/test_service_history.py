@@ -10,7 +10,7 @@ from fleetplan.planner.questions.service_history import story
 
 
 def test_hardware_is_priced_in_the_regions_that_serve_the_service() -> None:
-    """A service of the east was priced at pools of the west, and at hardware that only the west has."""
+    """Hardware is priced where the service runs, not at pools of other regions."""
     rates = [("aggregated", name, 1, 10.0) for name in ("A", "B")]
     question = fleet(
         services=[service("chat", 50.0, engines=engine_table(rates), regions=["east"])],

@@ -163,7 +163,7 @@ policy: {kv_transfer: cross-region}
 
 
 def test_what_one_region_prefills_another_decodes(tmp_path: Path) -> None:
-    """It was a traceback: the region with the prompts had no replicas that decode."""
+    """Replay passes requests from a region that prefills to one that decodes."""
     split = FLEET[FLEET.index("  - name: split") :].replace("demand: 30", "demand: {east: 30}")
     head = FLEET[: FLEET.index("  - name: chat")].replace("{east: {}}", "{east: {}, west: {}}")
     head = head.replace("name: rent,", "name: rent, regions: [east, west],")
@@ -205,7 +205,7 @@ def test_a_plan_of_another_fleet_is_refused(planned: tuple[Problem, Plan]) -> No
 
 
 def test_few_requests_say_little_and_low_rates_are_not_zero(planned: tuple[Problem, Plan]) -> None:
-    """Two requests in five minutes were `req/s 0.0`, and every limit held."""
+    """Replay names services with fewer than 100 requests, and a rate of 0.0067 is not 0.0."""
     problem, plan = planned
     choice = TrafficChoice(Arrivals.POISSON, 20.0)
     outcome = replay_plan(problem, plan, choice, ReplayScope("2027Q1"))

@@ -166,9 +166,9 @@ def test_limits_and_shortages_are_counted(small: Plan) -> None:
     ],
 )
 def test_a_search_that_began_late_says_so(small: Plan, status: str, wall_s: float, ended: str) -> None:
-    """Candidates had taken 24 of 30 s, and the plan said that its time was over after 6.
+    """The first line names the time of the candidates if they left little for the search.
 
-    One that somebody stopped said the same.
+    A search that the user stops does so, too.
     """
     plan = small.model_copy(
         update={

@@ -90,7 +90,7 @@ def test_what_a_plan_may_cost_beyond_the_optimum_is_a_share_of_the_optimum() -> 
 
 
 def test_a_gap_of_less_than_a_cent_is_none() -> None:
-    """A plan was `at most $0 (0.00%) above the optimum`."""
+    """A gap below a cent is not written as `at most $0 (0.00%)`."""
     assert decision(plan(order("B200", 1), bound_usd=1.17e6 - 0.004)).endswith("; optimal to the cent")
 
 
@@ -106,7 +106,7 @@ def test_many_orders_are_added_up() -> None:
 
 
 def test_rents_of_several_periods_are_not_added_up() -> None:
-    """Sixteen cards that were rented in each of two months were `rent 32 accelerators`."""
+    """Sixteen cards rented in each of two months are 16 accelerators, not 32."""
     both = [order("RTX", units, "rent", f"2027Q{q}") for q in (1, 2) for units in (9, 7)]
     assert decision(plan(*both)).startswith("rent 16 hosts RTX: $1.28 M of")
     grown = [*both, order("RTX", 4, "rent", "2027Q2")]
@@ -238,7 +238,7 @@ def simplified(usd: float, configurations: int, configurations_before: int) -> S
 
 
 def test_a_plan_that_is_no_simpler_is_not_called_so() -> None:
-    """A fleet of one region was told that it had less traffic between regions, for $0."""
+    """A fleet of one region has no traffic between regions to save."""
     assert simpler(plan(simplification=simplified(0.0, 2, 3))).startswith("2 instead of 3 configurations")
     same = plan(simplification=simplified(0.001, 2, 2))
     assert simpler(same) == ""

@@ -14,7 +14,7 @@ from fleetplan.planner.report.explain_console import print_why_not
 
 
 def test_placements_of_a_day_are_told_apart_by_their_slice() -> None:
-    """Those of several slices read alike."""
+    """Placements of several slices are shown with their slice."""
     plan = PLANS["day of two regions"]()[1]
     part = plan.placements[0].hardware
     used = tuple(row for row in plan.placements if row.hardware == part)[:6]

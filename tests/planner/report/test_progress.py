@@ -13,7 +13,7 @@ from fleetplan.planner.search import Progress
 
 
 def test_a_line_that_says_nothing_new_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fleet that is searched region by region said the same line twice a second."""
+    """Progress of a search by region repeats no line."""
     monkeypatch.setattr(progress, "INTERVAL_S", 0.0)
     stream = StringIO()
     line = ProgressLine(Console(file=stream, width=160))

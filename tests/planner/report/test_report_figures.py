@@ -235,7 +235,7 @@ def test_a_long_name_is_cut_in_figures_alone() -> None:
 
 
 def test_requests_of_one_token_are_seen_by_their_first_one() -> None:
-    """Their TPOT was `not known`, and their frontier was not drawn."""
+    """Requests of one token have no TPOT; their frontier is drawn by TTFT."""
     whole = plan()
     assert whole.inputs is not None
     (service, *_) = whole.inputs.services

@@ -72,7 +72,7 @@ def test_least_regret_looks_at_both_scenarios_alike() -> None:
 
 
 def test_what_is_not_proven_of_a_scenario_alone_is_part_of_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A regret counted from plans that were not the best was called optimal."""
+    """Gaps of the single scenarios' optima are part of the gap of the regret."""
     original = uncertain_demand.with_scenario_optima
 
     def doubtful(problem: Problem, *given: Any) -> tuple[Problem, dict[str, SearchResult]]:
@@ -287,7 +287,7 @@ def test_a_regret_has_a_range_where_sales_bring_more_than_everything_costs() -> 
 
 
 def test_a_regret_is_no_less_than_what_is_proven_of_each_scenario_alone() -> None:
-    """Without time for more than a first plan, a regret of 0 was told with a bound of -62 M USD."""
+    """The bound of the regret uses the bounds of single scenarios, also if time allows only a first plan."""
 
     def least_usd(allow_unmet: bool = False, **changes: object) -> float:
         problem = replace(build_problem(question("least-regret", **changes), RUNS), scenario_optima=open_ones)

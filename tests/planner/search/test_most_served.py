@@ -52,7 +52,7 @@ def test_a_higher_priority_comes_first_and_equal_plans_make_room_for_the_next() 
 
 
 def test_demand_that_a_plan_on_the_way_serves_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The weighing of unmet demand against cost ended with a plan that serves nothing."""
+    """Weighing unmet demand against cost keeps the demand that an earlier plan serves."""
     for name, value in (("LEAST_VARIABLES", 0), ("LEAST_BLOCKS", 1), ("LARGEST_BLOCK_SHARE", 1.0)):
         monkeypatch.setattr(block_solve, name, value)
     original = stages.solve_in_blocks

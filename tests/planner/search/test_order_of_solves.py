@@ -33,7 +33,7 @@ from fleetplan.planner.search.uncertain_demand import Found, search_scenarios
 
 @pytest.mark.parametrize("objective", ["expected-cost", "least-regret"])
 def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
-    """Where the search for all of them finds worse, the purchases for one scenario serve the others too."""
+    """If the joint search finds nothing better, the purchases for one scenario serve the others too."""
     limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
 
     built = builder(RUNS)
@@ -128,7 +128,7 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
 
 
 def test_without_the_best_of_a_scenario_there_is_no_least_regret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was a plan at least cost, which does not hold."""
+    """Without the optimum of every scenario, least regret has no plan."""
     monkeypatch.setattr(uncertain_demand, "with_scenario_optima", lambda problem, *_: (problem, {}))
     monkeypatch.setattr(uncertain_demand, "wrong_forecasts", lambda *_: ((), {}))
     with pytest.raises(NoPlanFoundError, match="one scenario has no plan within"):
@@ -137,7 +137,7 @@ def test_without_the_best_of_a_scenario_there_is_no_least_regret(monkeypatch: py
 
 
 def test_purchases_for_another_scenario_may_be_the_best_that_is_known() -> None:
-    """The best for a scenario alone was told to cost 429 k$, the purchases for another one 300 k$ there."""
+    """The best plan of a scenario is at least as good as one with purchases for another scenario."""
     limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
 
     def built(part: Problem, result: SearchResult) -> Plan:
@@ -284,7 +284,7 @@ def test_a_stopped_search_asks_nothing_of_single_scenarios(monkeypatch: pytest.M
 
 
 def test_no_scenario_alone_costs_more_than_the_plan_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An optimum of 183.5 k$ was told of a scenario in which the plan for all of them costs 137.3 k$."""
+    """The optimum of a scenario alone costs at most what the joint plan costs in it."""
     real = scenarios.search
 
     def dear(problem: Problem, *given: Any) -> SearchResult:

@@ -74,7 +74,7 @@ def test_a_deterministic_run_repeats_bit_for_bit_beside_others(name: str, work_s
 def test_a_deterministic_search_knows_of_no_clock(
     reproducible: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time that is left decided how long a search for a first plan was, and whether it was infeasible."""
+    """No decision of a deterministic search depends on the time left."""
     known: list[bool] = []
     real = api._searched
 
@@ -92,7 +92,7 @@ def test_a_deterministic_search_knows_of_no_clock(
 def test_the_reasons_of_an_infeasible_fleet_repeat_however_fast_the_clock_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was short, and what could give, were what was found by some moment of the clock."""
+    """Reasons of an infeasible fleet depend on counted work, not on the clock."""
     rates = engine_table([("aggregated", "A", 1, 10.0)], power_kw=1.0)
     services = [service(f"s{i}", 10.0 * (i + 1), engines=rates) for i in range(4)]
     asked = fleet(

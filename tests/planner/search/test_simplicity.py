@@ -77,7 +77,7 @@ def test_load_that_the_solver_wastes_is_no_price_of_simplicity() -> None:
 
 
 def test_a_plan_is_not_at_the_asked_gap_but_within_it() -> None:
-    """Stated without the rounding of the model, a plan had a gap of 1.00008 % where 1 % was asked."""
+    """The gap of a simpler plan includes the rounding of the model: 1.00008 % is not within 1 %."""
     gap_of_simpler = 0.02 / 19.038
     at_the_edge, within = (
         plan_of(solve(mixed(0.5), MIXED, gap=gap_of_simpler + more))
@@ -245,7 +245,7 @@ def test_one_kind_that_the_cheapest_plan_does_not_run_is_worth_what_the_policy_a
 
 
 def test_time_that_a_step_leaves_is_that_of_the_next_ones() -> None:
-    """Four services ran on the fewest kinds after a tenth of the time; the last step ran out of its own."""
+    """Time that a step of the simplification does not use goes to the later steps."""
     clock = iter((0.0, 0.5, 7.0, 7.5))
     turns = StepBudget(10.0, lambda: next(clock))
     assert turns.next(0.3) == pytest.approx(3.0)

@@ -89,7 +89,7 @@ def test_how_much_more_another_plan_might_serve_is_said_of_the_goal_alone() -> N
 
 
 def test_rounding_that_is_unmet_in_the_model_alone_has_no_gap() -> None:
-    """A plan that lacks nothing stated a gap of what it lacks, and did not hold."""
+    """A plan without unmet demand states no gap of unmet demand."""
     question = fleet(
         services=[service("batch", 8.0, priority=2), service("chat", 3.0, priority=1)],
         hardware=[hardware("A", 1)],
@@ -151,7 +151,7 @@ def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str, f
 
 
 def test_an_unmet_demand_that_is_small_beside_what_is_served_is_noticed() -> None:
-    """A changed unmet demand of 7e-5 requests/s passed as rounding of the demand."""
+    """The verifier compares small unmet demand by itself, not relative to the demand."""
     solved = scarce()
     assert solved.plan is not None
     (row,) = solved.plan.unmet
@@ -162,7 +162,7 @@ def test_an_unmet_demand_that_is_small_beside_what_is_served_is_noticed() -> Non
 
 @pytest.mark.parametrize("model", [2.0, 4.001, 8.0, math.nan])
 def test_the_verifier_notices_that_the_model_left_another_demand_unmet(model: float) -> None:
-    """Regions were once planned in units of their own: 2 requests/s were told as 10, and the plan held."""
+    """The unmet demand of the plan and of the solver's model agree in requests/s."""
     solved = scarce()
     assert solved.plan is not None
     stated = (UnmetGap(priority=2, gap=0.0, model_requests_per_s=model),)

@@ -17,7 +17,7 @@ def test_one_per_cent_is_never_rounding(size: float) -> None:
 
 
 def test_what_sums_that_cancel_leave_is_nothing() -> None:
-    """A host that costs nothing to retire was stated at 0 and found at -1.2e-15 USD an accelerator-hour."""
+    """A residue of -1.2e-15 USD/h of sums that cancel equals 0."""
     assert not differs(0.0, -1.2458831531136003e-15)
     assert not exceeds(1e-13, 0.0)
     assert differs(0.0, 1e-9)

@@ -166,7 +166,7 @@ def test_a_sequence_longer_than_any_that_is_tried_is_not_stated() -> None:
 
 
 def test_annotations_and_claims_are_few_and_exist() -> None:
-    """A path of the lists that no plan has is one that was renamed or is checked by now."""
+    """Every path in the lists exists in some plan, and is not checked otherwise."""
     documents = [document_of(make()[1]) for make in PLANS.values()]
     paths = {each.pattern for document in documents for each in tamperings(document)}
     for known in (ANNOTATIONS, CLAIMS):
@@ -178,7 +178,7 @@ def test_annotations_and_claims_are_few_and_exist() -> None:
 
 
 def test_a_line_of_less_than_rounding_names_its_own_price() -> None:
-    """Random fleet 902300: of energy for 0.00006 USD in 68 k the price of another month was believed."""
+    """A bill line of 0.00006 USD must name the price of its own month."""
     asked = fleet(
         services=[service("chat", 1.0, periods=("2027Q1", "2027Q2"))],
         hardware=[hardware("A", 1)],

@@ -58,7 +58,7 @@ def test_what_must_be_used_costs_the_least_that_it_can(required: MustUse, usd_pe
 
 
 def test_a_phase_that_must_be_used_serves_traffic_though_another_could_serve_it_all() -> None:
-    """Aggregated replicas stand already and cost nothing more; the forced phases still get their share."""
+    """Existing aggregated replicas cost nothing more; the forced phases still get their share."""
     question = fleet(
         services=[service("chat", 4.0)],
         hardware=[hardware("A", 1), hardware("B", 1)],

@@ -101,7 +101,7 @@ def test_no_replica_runs_for_the_rounding_of_a_share() -> None:
 
 
 def test_what_no_other_pool_can_serve_stays_unmet() -> None:
-    """The class of one pool alone is served as far as its share goes, whatever others could do besides."""
+    """A class that one pool alone can serve is served up to the pool's share; the rest is unmet."""
     asked = service(
         "chat", {("here", "now", "ca"): 4.0, ("here", "now", "cb"): 6.0}, classes={"ca": 0.4, "cb": 0.6}
     )

@@ -176,7 +176,7 @@ def test_random_fleets_have_one_optimum(seed: int) -> None:
 
 
 def test_purchases_wait_for_no_one() -> None:
-    """Bought hosts stand anyway, so a replica waits on them for nothing."""
+    """Bought hosts are installed anyway, so an idle replica on them costs nothing."""
     question = replace(
         one_service((2.0, 1.0, 2.0), 1.0),
         offers=(buy_offer("buy", 16_000, hardware="A", per_unit=1, periods=QUARTERS),),
