@@ -37,6 +37,11 @@ def point_between_thousands(text: str) -> bool:
     return _POINT.fullmatch(text) is not None
 
 
+def without_thousands(text: str) -> str:
+    """Return how to write a number whose point separates thousands."""
+    return f"write {text.replace('.', '')} if the point parts thousands"
+
+
 def number_hint(given: str) -> str:
     """Return how to write a text as a number; empty if it resembles none."""
     text = given.strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetplan.fleet.document import KeyPath, Node
+from fleetplan.fleet.document.number_hints import without_thousands
 from fleetplan.fleet.resolve.context import Context
 
 _OF_RATES = frozenset({"hour", "kwh", "kw", "gb", "unit"})
@@ -15,10 +16,7 @@ def warn_of_thousands(context: Context) -> None:
     """Warn of numbers with three decimals that are zeros, or of an amount of money, which has cents."""
     for key_path, node in _grouped(context.document.root, ()):
         if node.written.endswith("000") or any(_is_amount(key) for key in key_path):
-            meant = node.written.replace(".", "")
-            context.warn(
-                key_path, f"{node.written} is {node.value:g}; write {meant} if the point parts thousands"
-            )
+            context.warn(key_path, f"{node.written} is {node.value:g}; {without_thousands(node.written)}")
 
 
 def _grouped(node: Node, key_path: KeyPath) -> Iterator[tuple[KeyPath, Node]]:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.document.composer import NO_BREAK_SPACE, NO_BREAK_SPACE_HINT
-from fleetplan.fleet.document.number_hints import number_hint
+from fleetplan.fleet.document.number_hints import number_hint, without_thousands
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.inventory.periods import name_of_period
 from fleetplan.fleet.schema.finance import CURRENCY_PATTERN
@@ -198,6 +198,9 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
     if kind == "missing":
         return document.issue(location, "is missing")
     message, hint = _message(detail)
+    node = document.node(location)
+    if node is not None and node.written and not hint:
+        hint = without_thousands(node.written)
     return document.issue(location, message, hint, at_key=_is_of_key(detail))
 
 

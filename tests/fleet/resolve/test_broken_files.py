@@ -50,6 +50,11 @@ def test_a_point_that_may_part_thousands_is_warned_of(old: str, new: str, said: 
     assert [each.partition(": ")[2] for each in warnings] == ([said] if said else [])
 
 
+def test_a_count_with_a_point_between_thousands_has_a_hint(folder: Path) -> None:
+    (message,) = messages_of(FLEET.replace("hosts: 4", "hosts: 4.000", 1))
+    assert message.endswith("hosts: must be a whole number, not 4.0; write 4000 if the point parts thousands")
+
+
 def test_all_mistakes_of_a_file_come_at_once(folder: Path) -> None:
     text = FLEET
     for old, new in [
