@@ -49,6 +49,11 @@ ARGONNE_MONTHS: Final = {"vllm": "2024-09", "trtllm": "2024-07"}
 Source: argonne-lcf/LLM-Inference-Bench. Scripts of vLLM, the requirements of A100 (torch 2.4, vllm-flash-attn
 2.6.1) and results are of 20 September 2024; the requirements of TensorRT-LLM name 0.11.0 of July."""
 
+SPLITWISE_MONTH: Final = "2023-11"
+"""Month of the software of Splitwise's profile.
+
+Source: the month of its paper (arXiv 2311.18677), which names no version of vLLM."""
+
 MADE_AT_LOAD: Final = ("Qwen/Qwen3-32B",)
 """Checkpoints in BF16 that rows of NVIDIA's comparisons under TensorRT-LLM name with weights in FP8.
 
@@ -112,6 +117,7 @@ def release_months(rows: pd.DataFrame) -> pd.Series[str]:
     unsaid = (rows["source"] == "trtllm_docs") | (rows["month"] == "")
     named = rows["version"].str.removeprefix("vllm ").map(RELEASE_MONTHS)
     named = named.where(rows["source"] != "argonne", rows["framework"].map(ARGONNE_MONTHS))
+    named = named.where(rows["source"] != "splitwise", SPLITWISE_MONTH)
     return rows["month"].where(~unsaid, named).fillna("")
 
 

@@ -238,7 +238,7 @@ class StepEvaluator(ModelMemory):
         gap = host_gap(self._framework, self.software)
         if not self.overlaps_host and self.software.iterations_ahead is None:
             gap = SYNCHRONOUS_GAP
-        if gap.sequence_us == 0.0:
+        if gap.step_ms == 0.0:
             return times
         return with_wait(times, gap_ms(shape, gap, is_served=self.software.is_served), GAP_NAME)
 

@@ -110,9 +110,13 @@ def row(**changes: object) -> dict[str, object]:
         "load_is_stated": True,
         "ttft_ms": 160.0,
         "tpot_ms": 15.0,
+        "latency_s": np.nan,
         "predicted_memory_gib": 90.0,
     }
     return plain | changes
+
+
+MIXTURE = {"source": "argonne", "model_class": "other MoE", "moe_tp": 2}
 
 
 @pytest.mark.parametrize(
@@ -129,6 +133,13 @@ def row(**changes: object) -> dict[str, object]:
         ("load", {"load_is_stated": False}),
         ("starved", {"ttft_ms": 60_000.0}),
         ("impossible-prefill", {"load": 4000}),
+        # 70 GB of weights for 922 tokens of both accelerators: 6.8 s, whatever the prompts take.
+        ("ended-early", {"mode": "static", "latency_s": 5.0, "tpot_ms": np.nan}),
+        # 14 s by its own TPOT.
+        ("ended-early", {"mode": "static", "latency_s": 10.0}),
+        ("", {"mode": "static", "latency_s": 14.0}),
+        ("same-prompt", MIXTURE | {"framework": "trtllm"}),
+        ("", MIXTURE | {"framework": "vllm"}),
         ("does-not-fit", {"predicted_memory_gib": 160.0}),
         ("request-batch", {"model": "mistralai/Mistral-7B-v0.1", "source": "trtllm_docs", "mode": "static"}),
     ],
@@ -164,6 +175,7 @@ def test_how_servers_were_launched(changes: dict[str, object], kv: str, sampling
         # Static batches of Argonne do not name it; their scripts and requirements do.
         ({"source": "argonne", "framework": "vllm"}, "2024-09", ""),
         ({"source": "argonne", "framework": "trtllm"}, "2024-07", ""),
+        ({"source": "splitwise", "framework": "vllm"}, "2023-11", ""),
         ({"source": "inferencex", "month": "2025-10", "framework": "trtllm"}, "2025-10", ""),
         # The name of a checkpoint in BF16 with weights in FP8, and that of one in FP8.
         ({"source": "gap_analysis", "framework": "trtllm", "model": "Qwen/Qwen3-32B"}, "", "dynamic"),

@@ -3,8 +3,9 @@
     python -m tests.perfmodel.predict.random_laws 10000
 
 `predict` answers every case twice: as it is, and with one thing better (`_laws`). The better one takes no
-longer, and what ran still runs. And no loop passes the peak of prompts alone or of generation alone
-(`over_the_peak`). Exit 1 where a law is broken.
+longer, and what ran still runs; so do its closed loops with prompts and generation on pools of their own
+(`apart`). No loop passes the peak of prompts alone or of generation alone (`over_the_peak`), and nothing
+passes the arithmetic and the memory of its part (`beyond_the_part`). Exit 1 where a law is broken.
 
 What the laws leave out, and why:
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -34,10 +36,12 @@ import pandas as pd
 from tests.perfmodel.predict.random_cases import ROWS_OF_A_GROUP, SERVING_KEYS, BetterCase, Row, random_pairs
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.predict import predict
 
-MARGIN: Final = {"closed_loop": 2e-3, "burst": 2e-3, "open_loop": 2e-3, "offline": 2e-3}
+MARGIN: Final = dict.fromkeys(("closed_loop", "burst", "open_loop", "offline", "disaggregated"), 2e-3)
 """Share of a time by which a loop may miss a law; other modes 1e-9."""
 
 PEAK_MARGIN: Final = {True: 0.02, False: 0.01}
@@ -45,6 +49,9 @@ PEAK_MARGIN: Final = {True: 0.02, False: 0.01}
 
 BATCHES: Final = 16
 """Batches at which a peak is looked for."""
+
+POOLS: Final = (1, 2, 3)
+"""Prefill replicas for two decode replicas of disaggregated cases, in turn."""
 
 LOOPS: Final = ("closed_loop", "open_loop", "burst", "offline")
 
@@ -64,7 +71,8 @@ def broken(pairs: list[BetterCase], parts: dict[str, Accelerator], folder: Path)
     slower = before["requests_per_s"].to_numpy() / after["requests_per_s"].to_numpy() - 1.0
     worse = np.fmax(worse, np.where(kept, slower, -np.inf))
     # Nor do more clients serve fewer requests.
-    fewer_clients = (modes == "closed_loop") & [pair.law == "less load" for pair in pairs]
+    closed = np.isin(modes, ("closed_loop", "disaggregated"))
+    fewer_clients = closed & [pair.law == "less load" for pair in pairs]
     worse = np.fmax(worse, np.where(fewer_clients, 1.0 / (1.0 + slower) - 1.0, -np.inf))
     # What ran must still run: nothing that is better makes a case impossible.
     refused = (after["status"] != "ok").to_numpy()
@@ -107,6 +115,66 @@ def over_the_peak(
     chosen = np.flatnonzero(compared & (over > margin))
     table = pd.DataFrame([loops[each] for each in chosen]).assign(law="peak", worse=over[chosen])
     return table, int(compared.sum())
+
+
+def apart(pairs: list[BetterCase]) -> list[BetterCase]:
+    """Return the closed loops with prompts and generation on replicas of their own, of the same layout."""
+    loops = [pair for pair in pairs if pair.row["mode"] == "closed_loop"]
+    return [
+        BetterCase(pair.law, *(_with_pools(row, POOLS[at % len(POOLS)]) for row in (pair.row, pair.better)))
+        for at, pair in enumerate(loops)
+    ]
+
+
+def _with_pools(row: Row, prefill_replicas: int) -> Row:
+    pools = {f"prefill_{name}": row[name] for name in ("tp", "pp", "dp", "ep")}
+    replicas = {"prefill_replicas": prefill_replicas, "decode_replicas": 2}
+    return row | {"mode": "disaggregated"} | pools | replicas
+
+
+def beyond_the_part(
+    pairs: list[BetterCase], parts: dict[str, Accelerator], folder: Path
+) -> tuple[pd.DataFrame, int]:
+    """Return the cases that beat the arithmetic or the memory of their part, and how many were compared.
+
+    Of a model only the parameters that every token meets count, without its embeddings, and of a part its
+    largest peak: what is left out makes the floor lower.
+    """
+    rows = [pair.row for pair in pairs]
+    frame, found = pd.DataFrame(rows), _predicted(rows, parts, folder)
+    mode, prompt, output = frame["mode"], frame["input_tokens"], frame["output_tokens"]
+    at_once = frame.reindex(columns=["batch"])["batch"].fillna(1)
+    accelerators = frame["tp"] * frame["pp"] * frame["dp"]
+    part = frame["hardware"].map(parts)
+    peak = part.map(_largest_peak) * accelerators
+    weights = {name: _parameters_met(name, folder) for name in frame["model"].unique()}
+    parameters = frame["model"].map(weights)
+    prompts_ms = 2e3 * parameters * prompt * at_once * frame["dp"].where(mode != "decode") / peak
+    prompts_ms = prompts_ms.where(~mode.isin(LOOPS), prompts_ms / frame["dp"])
+    read_bytes = parameters * frame["weights"].str.partition("-")[0].map(BYTES_PER_ELEMENT)
+    token_ms = read_bytes / (part.map(lambda each: each.hbm_gb_per_s) * 1e6 * accelerators)
+    work = found["requests_per_s"] * 2.0 * parameters * (prompt + output - 1)
+    impossible = (
+        (found["ttft_ms"] < prompts_ms)
+        | ((found["tpot_ms"] < token_ms) & (output > 1) & (mode != "prefill"))
+        | ((work > peak) & mode.isin([*LOOPS, "static"]))
+        | (found["fits"] & (found["memory_gib_per_accelerator"] > part.map(lambda each: each.hbm_gib)))
+    )
+    ran = found["status"] == "ok"
+    chosen = np.flatnonzero(ran & impossible)
+    figures = found[["ttft_ms", "tpot_ms", "requests_per_s", "memory_gib_per_accelerator"]]
+    floors = frame.assign(law="the part", prompts_ms=prompts_ms, token_ms=token_ms)
+    return floors.join(figures.add_prefix("found_")).iloc[chosen], int(ran.sum())
+
+
+def _largest_peak(part: Accelerator) -> float:
+    peaks = (part.bf16_tflops, part.fp8_tflops, part.fp4_tflops, part.int8_tops)
+    return 1e12 * max(each for each in peaks if each is not None)
+
+
+def _parameters_met(model: str, folder: Path) -> float:
+    architecture = load_architecture(model, folder)
+    return architecture.active_parameters - 2.0 * architecture.vocab_size * architecture.hidden_size
 
 
 def _alone(row: Row) -> list[Row]:
@@ -155,6 +223,14 @@ def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, float) and np.isnan(value))
 
 
+Law = Callable[[list[BetterCase], dict[str, Accelerator], Path], tuple[pd.DataFrame, int]]
+
+
+def laws(pairs: list[BetterCase]) -> list[tuple[Law, list[BetterCase]]]:
+    """Return every law with the cases that it is about."""
+    return [(broken, pairs), (broken, apart(pairs)), (over_the_peak, pairs), (beyond_the_part, pairs)]
+
+
 def main() -> int:
     count, seed = (
         int(sys.argv[at]) if len(sys.argv) > at else default for at, default in ((1, 1000), (2, 1))
@@ -163,8 +239,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         while compared < count:
             pairs, parts = random_pairs(ROWS_OF_A_GROUP, seed, Path(name))
-            for law in (broken, over_the_peak):
-                table, checked = law(pairs, parts, Path(name))
+            for law, cases in laws(pairs):
+                table, checked = law(cases, parts, Path(name))
                 compared, found = compared + checked, found + len(table)
                 for row in table.to_dict("records"):
                     print({key: value for key, value in row.items() if not _is_empty(value)})

@@ -111,8 +111,19 @@ def test_a_static_batch_waits_for_no_server(month: str, waits_ms: float) -> None
     assert waiting - newest == pytest.approx(waits_ms)
 
 
-def test_newer_software_waits_no_longer() -> None:
-    rows = sorted(HOST_GAPS, key=lambda row: row.since)
+@pytest.mark.parametrize(("month", "waits_ms"), [("2024-07", 1.0), ("2025-02", 0.0)])
+def test_batch_manager_of_trtllm_takes_a_time_each_step(month: str, waits_ms: float) -> None:
+    """Static batches of July 2024 were 20 % too fast."""
+    row = {"case_id": "a", "model": "meta-llama/Llama-2-7b-hf", "hardware": "A100-SXM-80GB", "tp": 1}
+    row |= {"backend": "trtllm", "weights": "bf16", "batch": 16, "input_tokens": 500, "mode": "decode"}
+    rows = [row | {"software_date": each} for each in (month, "2025-06")]
+    waiting, newest = predict(pd.DataFrame(rows))["tpot_ms"]
+    assert waiting - newest == pytest.approx(waits_ms)
+
+
+@pytest.mark.parametrize("framework", ["vllm", "trtllm"])
+def test_newer_software_waits_no_longer(framework: str) -> None:
+    rows = sorted((row for row in HOST_GAPS if row.framework == framework), key=lambda row: row.since)
     for waits in ([row.sequence_us for row in rows], [row.engine_us for row in rows]):
         assert waits == sorted(waits, reverse=True)
     assert all(row.source and row.engine_us <= row.sequence_us for row in rows)
