@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from tests.parts import each_once
 from tests.warm import WarmProcess
 from typer.testing import CliRunner
 
@@ -121,18 +122,21 @@ QUESTIONS: list[tuple[list[str], str, Callable[[Path], int]]] = [
 ]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "file", "count"), QUESTIONS, ids=[question[0][0] for question in QUESTIONS]
+    ("question", "number"),
+    each_once(QUESTIONS, SIGNALS, pytest.mark.more),
+    ids=[f"{question[0][0]}-{number.name}" for question in QUESTIONS for number in SIGNALS],
 )
 def test_rows_are_kept(
-    arguments: list[str],
-    file: str,
-    count: Callable[[Path], int],
+    question: tuple[list[str], str, Callable[[Path], int]],
     number: signal.Signals,
     folder: Path,
     tmp_path: Path,
 ) -> None:
+    arguments, file, count = question
     for name in ("fleet.yaml", "engines.csv", "plan.json"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     printed, said = stopped(arguments, number, tmp_path)
