@@ -36,6 +36,12 @@ WITH_A_PLAN = 1
 ROUNDED_BUDGET = 20023
 """Seed of a fleet whose operating budget decides how much is unmet."""
 
+ROUNDED_DATA = 917598
+"""Seed of a fleet of $7,297 that pays $18.96 for data: a load unit more is carried for 1.3 cents."""
+
+TIGHT_FOR_HIGHS = 917123
+"""Seed of a fleet of $75,039 of which HiGHS, with its presolve, proves $87,867."""
+
 ALIKE_SCENARIOS = 900463
 """Seed of a fleet with two scenarios of the same demand: a plan for each left less unmet within a budget that
 holds in expectation."""
@@ -126,4 +132,10 @@ def test_a_plan_within_the_tolerance_of_one_figure_is_compared_in_the_next(
     """An operating budget that is met to 1e-7 leaves 2e-6 less unmet than it does exactly."""
     path = random_fleet(ROUNDED_BUDGET).write(tmp_path)
     found = compare(path, oracle, time_limit_s=10.0, workers=WORKERS)
+    assert found.verdict is Verdict.AGREE, found.text
+
+
+@pytest.mark.parametrize("seed", [ROUNDED_DATA, TIGHT_FOR_HIGHS])
+def test_fleets_that_disagreed_agree(seed: int, oracle: Oracle, tmp_path: Path) -> None:
+    found = compare(random_fleet(seed).write(tmp_path), oracle, time_limit_s=10.0, workers=WORKERS)
     assert found.verdict is Verdict.AGREE, found.text

@@ -165,7 +165,7 @@ def _coarse(caps: Mapping[str, float]) -> dict[str, float]:
 def _tolerance(plan: Planned, name: str, value: float) -> float:
     tolerance = max(RELATIVE_TOLERANCE * abs(value), ABSOLUTE_TOLERANCE)
     if name == COST:
-        tolerance += ENERGY_TOLERANCE * plan.energy_usd
+        tolerance += ENERGY_TOLERANCE * plan.energy_usd + plan.data_unit_usd
     if name.startswith("unmet"):
         tolerance += UNMET_TOLERANCE * value
     if name in ("served", "energy"):

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.oracles.independent.formulation import LOAD_UNITS_PER_REPLICA
+
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
-from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.plan import Infeasible, Placement, Plan
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
@@ -29,6 +31,8 @@ class Planned:
         A plan, a proof that there is none, or nothing before the time ended.
     usd, bound_usd, energy_usd : float
         Cost, its bound, and the part of it that is energy. [USD]
+    data_unit_usd : float
+        Cost of the data of one load unit of each placement that serves another region. [USD]
     unmet, unmet_gaps : Mapping[int, float]
         By priority: what is unmet, headroom included, by hours and probability [requests/s], and the share of
         it that another plan might serve.
@@ -40,6 +44,7 @@ class Planned:
     usd: float = 0.0
     bound_usd: float = 0.0
     energy_usd: float = 0.0
+    data_unit_usd: float = 0.0
     unmet: Mapping[int, float] = field(default_factory=dict)
     unmet_gaps: Mapping[int, float] = field(default_factory=dict)
     goal: float | None = None
@@ -63,11 +68,21 @@ def planned(path: Path, time_limit_s: float, workers: int) -> Planned:
         usd=found.objective_usd,
         bound_usd=found.bound_usd,
         energy_usd=found.cost_breakdown.get("energy", 0.0),
+        data_unit_usd=sum(map(data_unit_usd, found.placements)),
         unmet=unmet_by_priority(found, fleet),
         unmet_gaps={each.priority: each.gap for each in found.unmet_gaps},
         goal=None if goal is None else sign * goal.value,
         goal_bound=None if goal is None else sign * goal.bound,
     )
+
+
+def data_unit_usd(row: Placement) -> float:
+    """Return what data cost for the smallest load that a placement may take from another region. [USD]"""
+    moved = sum(sum(each.values()) for each in row.requests_per_s_by_origin.values())
+    if not row.data_usd or not moved or not row.utilisation:
+        return 0.0
+    unit = row.requests_per_s / row.utilisation / row.replicas / LOAD_UNITS_PER_REPLICA
+    return row.data_usd / moved * unit
 
 
 def unmet_by_priority(plan: Plan, fleet: Fleet) -> dict[int, float]:
