@@ -208,7 +208,6 @@ class Periods:
         effort: Effort,
         more: Collection[int] = (),
         opened: BoolArray | None = None,
-        starts: Sequence[FloatArray | None] | None = None,
     ) -> list[Job]:
         """Return the program of each period at a given supply.
 
@@ -222,8 +221,6 @@ class Periods:
             Periods that may add supply.
         opened : BoolArray, optional
             Slots to open; all if missing.
-        starts : sequence of FloatArray or None, optional
-            Starting values of each period's job, for its own variables.
         """
         found = []
         for period in range(self.count):
@@ -240,9 +237,8 @@ class Periods:
                 slot = self._slot[variables]
                 closed = (slot != NONE) & ~opened[slot]
                 upper[closed] = np.maximum(lower[closed], 0.0)
-            start = None if starts is None else starts[period]
             program, cost = program.within(lower, upper), self._cost[variables]
-            found.append(Job(program, cost, effort, start, length=float(len(variables))))
+            found.append(Job(program, cost, effort, length=float(len(variables))))
         return found
 
     def _variables_of(self, period: int) -> IntArray:

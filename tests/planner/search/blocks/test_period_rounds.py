@@ -145,37 +145,49 @@ def test_no_supply_is_decided_that_would_not_end_in_time(
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_periods_are_decided_among_few_slots_first_and_among_all_from_there(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("lacks_a_plan", [False, True])
+def test_periods_are_decided_among_few_slots_and_among_all_where_those_have_no_plan(
+    lacks_a_plan: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, plan_jobs = PeriodPlans.steps, Periods.plan_jobs
     decided: list[list[Job]] = []
-    gave: list[list[Answer]] = []
+    batches: list[Sequence[AnyJob]] = []
 
     def noted(self: Periods, *args: Any, **options: Any) -> list[Job]:
         decided.append(plan_jobs(self, *args, **options))
         return decided[-1]
 
     def planned(self: PeriodPlans, supply: FloatArray) -> Steps:
+        if batches:
+            return
         steps = plan(self, supply)
         jobs = next(steps, None)
         while jobs is not None:
-            gave.append((yield jobs))
-            jobs = _further(steps, gave[-1])
+            batches.append(jobs)
+            answers = yield jobs
+            if lacks_a_plan and len(batches) == 2:
+                answers = [Answer(None, np.inf, -np.inf), *answers[1:]]
+            jobs = _further(steps, answers)
 
     monkeypatch.setattr(Periods, "plan_jobs", noted)
     monkeypatch.setattr(PeriodPlans, "steps", planned)
-    planning = built(several_periods_case(5))
+    planning = built(several_periods_case(6))
     limits = SolverLimits(20.0, 1, 2, Stop())
     block_solve.solve_in_blocks(
-        planning, parts_of(planning), limits, lambda *_: len(gave) > 2, lambda _: None
+        planning, parts_of(planning), limits, lambda *_: len(batches) > 3, lambda _: None
     )
-    among_few, among_all = decided[1:3]
-    for few, job, start, answer in zip(among_few, among_all, gave[1], gave[2], strict=True):
-        assert (few.rows.upper <= job.rows.upper).all()
-        assert start.values is not None
-        assert job.start is start.values
-        assert answer.objective <= float(job.cost @ start.values)
+    among_few = decided[1]
+    assert list(batches[1]) == among_few
+    assert len(among_few) > 1
+    if lacks_a_plan:
+        (again,) = batches[2]
+        assert again is decided[2][0]
+        opened = [
+            (few.rows.upper < job.rows.upper).any() for few, job in zip(among_few, decided[2], strict=True)
+        ]
+        assert any(opened)
+    else:
+        assert len(decided) == 2
 
 
 def _further(steps: Steps, answers: list[Answer]) -> Sequence[AnyJob] | None:
