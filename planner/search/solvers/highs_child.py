@@ -115,7 +115,8 @@ class Searches:
 
     def _search(self, seed: int) -> None:
         """Run a search until it or another one ends."""
-        model, effort = integer_model(self._job.rows, self._job.cost / self._unit), self._job.effort
+        effort = self._job.effort
+        model = integer_model(self._job.rows, self._job.cost / self._unit, basic_presolve=True)
         if model is None:
             self._end(np.inf, None)
             return

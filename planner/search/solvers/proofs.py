@@ -2,7 +2,7 @@
 
 CP-SAT 9.15's presolve cuts off optima and calls feasible models infeasible (benchmarks/ortools-presolve.md).
 Proofs of CP-SAT with presolve are therefore *claims*: they count once a proof without presolve confirms them,
-by HiGHS or by CP-SAT. HiGHS's own presolve is off (benchmarks/highs-presolve.md).
+by HiGHS or by CP-SAT. HiGHS's own presolve is off but for basic rules (benchmarks/highs-presolve.md).
 """
 
 from __future__ import annotations

@@ -179,6 +179,16 @@ def test_a_program_that_presolve_calls_infeasible_is_solved() -> None:
     assert found.bound == pytest.approx(1, rel=GAP)
 
 
+@pytest.mark.parametrize("basic_presolve", [False, True])
+def test_bounds_of_both_programs_are_true(basic_presolve: bool) -> None:
+    programs = [(unit_coefficients(), 1), *((seven_variables(share), 2) for share in SHARES)]
+    for (rows, cost), least in programs:
+        model = highs_model.integer_model(rows, cost, basic_presolve=basic_presolve)
+        assert model is not None
+        model[0].run()
+        assert model[0].getInfo().mip_dual_bound == pytest.approx(least, rel=GAP)
+
+
 def proven(rows: Rows, cost: Array, options: dict[str, int | float]) -> float:
     """The bound of HiGHS as it comes, but for some options; infinite for infeasibility."""
     solver = highs_model.linear_model(rows, cost)
