@@ -1,4 +1,4 @@
-"""`plan` as a process: signals, output that cannot be written, terminals without UTF-8."""
+"""`plan` as a process: output that cannot be written, terminals without UTF-8."""
 
 from __future__ import annotations
 
@@ -45,10 +45,15 @@ def plan(
     )
 
 
+def write_fleet(folder: Path) -> None:
+    """Write a fleet of one service with rates of its own, fleet.yaml."""
+    (folder / "fleet.yaml").write_text(FLEET.format(name="zwölf €"), encoding="utf-8")
+    (folder / "rates.csv").write_text(ENGINES, encoding="utf-8")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "fleet.yaml").write_text(FLEET.format(name="zwölf €"), encoding="utf-8")
-    (tmp_path / "rates.csv").write_text(ENGINES, encoding="utf-8")
+    write_fleet(tmp_path)
     return tmp_path
 
 
@@ -199,69 +204,6 @@ def test_a_terminal_without_utf8_gets_letters_that_it_has(folder: Path) -> None:
     assert json.loads(process.communicate(timeout=100)[0].decode("ascii"))["fleet"] == "zwölf €"
 
 
-@pytest.mark.parametrize("within", ["", "library", "finaliser"])
-@pytest.mark.parametrize(("number", "module"), [("SIGINT", "typer"), ("SIGTERM", "numpy")])
-def test_a_signal_in_an_import_ends_without_a_traceback(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, number: str, module: str, within: str
-) -> None:
-    """A library that starts up makes an ImportError of what is raised; a finaliser ignores it."""
-    monkeypatch.chdir(folder)
-    program = f"""
-import os, signal, sys
-from importlib.machinery import ExtensionFileLoader
-signal.signal(signal.SIGINT, signal.default_int_handler)
-class Library(ExtensionFileLoader):
-    def exec_module(self, module):
-        try:
-            os.kill(os.getpid(), signal.{number})
-        except BaseException:
-            raise ImportError("initialization failed")
-class Finaliser:
-    def __del__(self):
-        os.kill(os.getpid(), signal.{number})
-class Finder:
-    def find_spec(self, name, path, target=None):
-        if name != "{module}":
-            return
-        if "{within}" == "library":
-            Library(name, name).exec_module(None)
-        elif "{within}" == "finaliser":
-            Finaliser()
-        else:
-            os.kill(os.getpid(), signal.{number})
-sys.meta_path.insert(0, Finder())
-sys.argv = ["plan", "fleet.yaml"]
-from fleetplan.planner.start import main
-main()
-"""
-    done = _run(program)
-    assert (done.returncode, done.stdout, done.stderr) == (4, "", "stopped\n")
-
-
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_a_signal_after_everything_is_written_changes_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, number: str
-) -> None:
-    """Ctrl-C after the last output does not change the exit code."""
-    monkeypatch.chdir(folder)
-    program = f"""
-import atexit, os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-atexit.register(lambda: os.kill(os.getpid(), signal.{number}))
-sys.argv = ["plan", "--version"]
-from fleetplan.planner.start import main
-main()
-"""
-    done = _run(program)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Python" in done.stdout
-
-
-def _run(program: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-
-
 def test_a_file_system_without_temporary_files_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read-only container gives a message, not a traceback."""
     monkeypatch.chdir(folder)
@@ -280,55 +222,6 @@ main()
     said = "no folder accepts temporary files: make /tmp writable, or name one in TMPDIR\n"
     assert done.stderr.splitlines(keepends=True)[-1] == said
     assert "Traceback" not in done.stderr
-
-
-def _stopped_while(body: str, number: str) -> subprocess.CompletedProcess[str]:
-    """Run `plan` with a search that sends the process a signal, waits until it is heard, and runs `body`."""
-    program = f"""
-import os, signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from types import SimpleNamespace
-from fleetplan.planner import api
-from fleetplan.planner.search.result import SolveStatus
-real = api._searched
-def searched(problem, evaluation, watch, forecasts):
-    time.sleep(0.2)
-    os.kill(os.getpid(), signal.{number})
-    while not evaluation.stop.requested:
-        time.sleep(0.01)
-    {body}
-api._searched = searched
-sys.argv = ["plan", "fleet.yaml"]
-from fleetplan.planner.start import main
-main()
-"""
-    return ran(["-c", program], text=True)
-
-
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_a_stop_before_the_first_plan_says_so(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, number: str
-) -> None:
-    monkeypatch.chdir(folder)
-    done = _stopped_while(
-        "return problem, SimpleNamespace(status=SolveStatus.NO_PLAN, deterministic_time=0.0), ()", number
-    )
-    assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.endswith(
-        "stopping at the best plan; press Ctrl-C again to abort\nstopped before the first plan\n"
-    )
-
-
-def test_sigterm_keeps_the_best_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    done = _stopped_while(
-        "from fleetplan.planner.search.solvers.interrupt import Stop\n"
-        "    from dataclasses import replace\n"
-        "    return real(problem, replace(evaluation, stop=Stop()), watch, forecasts)",
-        "SIGTERM",
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("zwölf €")
 
 
 @pytest.mark.parametrize("name", [r"a\u001b[31m", "a\\u009B", "a\x9b", r"a\\\r"])
