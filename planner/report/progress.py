@@ -6,7 +6,7 @@ import time
 
 from rich.console import Console
 
-from fleetplan.fleet.figures import money, percent
+from fleetplan.fleet.figures import figure, money, percent
 from fleetplan.planner.search import Progress
 
 QUIET_S = 2.0
@@ -43,6 +43,8 @@ class ProgressLine:
             parts.append(f"bound {money(bound)}")
         if plan and bound is not None:
             parts.append(f"gap {percent((plan - bound) / plan)}")
+        if (goal := progress.goal) is not None:
+            parts += [f"plan {figure(goal.value)}", f"bound {figure(goal.bound)}", f"gap {percent(goal.gap)}"]
         said = "  ".join(parts)
         if said == self._said:
             return

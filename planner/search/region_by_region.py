@@ -1,9 +1,7 @@
 """Search regions one by one where they share only the maxima of offers.
 
-This is a relaxation: the regions' lower bounds add up to a bound on the whole, and so do their plans where
-these keep the shared maxima, as in most fleets. Three regions of a few hundred variables take a fraction of
-the time of the whole (benchmarks/RESULTS.md). All searches begin with a first plan of the whole. Where plans
-exceed a maximum, each region is searched again with what the others leave.
+Their bounds add up to a bound on the whole, and so do their plans where these keep the maxima. Where they
+exceed one, each region is searched again with what the others leave. All begin with a plan of the whole.
 """
 
 from __future__ import annotations
@@ -312,13 +310,16 @@ class RegionalSearch:
         if len(self._bounds_usd) == len(self._regions):
             together = self._elsewhere_usd + sum(self._bounds_usd.values())
             bound_usd = together if bound_usd is None else max(together, bound_usd)
-        self._last = replace(step, objective_usd=self._plan_usd, bound_usd=bound_usd)
+        # Regions reach a better goal, at which their bounds may be higher than the cost of this plan.
+        bound_usd = bound_usd if _by_cost_alone(self._first) else None
+        self._last = replace(step, objective_usd=self._plan_usd, bound_usd=bound_usd, goal=None)
         self._watch(self._last)
 
     def _tell_plan(self, plans: Mapping[int, SearchResult]) -> None:
-        """Report the joint plan of all regions if it is cheaper."""
+        """Report the joint plan of all regions if it is cheaper or reaches a better goal."""
         usd = self._elsewhere_usd + sum(each.objective_usd or 0.0 for each in plans.values())
-        if self._last is not None and (self._plan_usd is None or usd < self._plan_usd):
+        better = self._plan_usd is None or usd < self._plan_usd or not _by_cost_alone(self._first)
+        if self._last is not None and better:
             self._plan_usd = usd
             self._watch(replace(self._last, objective_usd=usd))
 
@@ -340,9 +341,9 @@ def _with_maxima(region: Component, left: Mapping[tuple[str, int], int]) -> Comp
     return replace(region, problem=replace(region.problem, pools=pools))
 
 
-def _by_cost_alone(result: SearchResult) -> bool:
+def _by_cost_alone(result: SearchResult | None) -> bool:
     """Return whether two results compare by cost alone: no goal, no unmet demand."""
-    return result.goal is None and not result.unmet
+    return result is None or (result.goal is None and not result.unmet)
 
 
 def _gap(result: SearchResult) -> float:

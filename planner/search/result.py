@@ -160,6 +160,8 @@ class Progress:
         Best plan and bound so far, in stages that minimise cost. [USD]
     source, detail : str
         Search component that made the step, and what it did.
+    goal : ReachedGoal or None
+        Best value and bound so far, in stages that optimise a goal.
     """
 
     stage: str
@@ -168,6 +170,7 @@ class Progress:
     bound_usd: float | None
     source: str
     detail: str
+    goal: ReachedGoal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,10 +100,17 @@ class Stages:
         """Return the time until the limit; infinite in reproducible runs. [s]"""
         return math.inf if self.limits.reproducible else max(self.time_left_s(), 0.1)
 
-    def tell(self, stage: str, step: Step, plan_usd: float | None, bound_usd: float | None) -> None:
+    def tell(
+        self,
+        stage: str,
+        step: Step,
+        plan_usd: float | None,
+        bound_usd: float | None,
+        goal: ReachedGoal | None = None,
+    ) -> None:
         """Report a step to the watcher."""
         wall_s = time.monotonic() - self.started
-        self.watch(Progress(stage + self.label, wall_s, plan_usd, bound_usd, step.source, step.detail))
+        self.watch(Progress(stage + self.label, wall_s, plan_usd, bound_usd, step.source, step.detail, goal))
 
     def usd(self, units: float) -> float:
         """Convert a value of the cost objective to TCO. [USD]"""
@@ -140,7 +147,10 @@ class Stages:
             )
 
         def on_step(step: Step) -> None:
-            self.tell(goal.name, step, None, None)
+            known = None
+            if step.objective is not None and step.bound is not None:
+                known = ReachedGoal(goal, goal.figure(step.objective), goal.figure(step.bound))
+            self.tell(goal.name, step, None, None, known)
 
         seconds = self.time_left_s() * GOAL_SHARE_OF_TIME
         outcome = self.solve(planning, seconds, enough, on_step, patience)

@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from fleetplan.planner.formulation import Goal, ReachedGoal
 from fleetplan.planner.report import progress
 from fleetplan.planner.report.progress import QUIET_S, ProgressLine
 from fleetplan.planner.search import Progress
@@ -22,4 +23,24 @@ def test_a_line_that_says_nothing_new_is_not_written(monkeypatch: pytest.MonkeyP
     assert [text.split("  ") for text in stream.getvalue().splitlines()] == [
         ["", " 2.0 s", "cost in us-east", "plan $9 k", "bound $5 k", "gap 44%"],
         ["", " 4.0 s", "cost in us-east", "plan $8 k", "bound $5 k", "gap 38%"],
+    ]
+
+
+def test_a_goal_is_shown_with_its_bound_and_gap() -> None:
+    """The stage of a goal has figures in the unit of the goal."""
+    stream = StringIO()
+    reached = ReachedGoal(Goal("energy", "kWh", 1), 12000.0, 11400.0)
+    ProgressLine(Console(file=stream, width=160))(
+        Progress("energy", QUIET_S, None, None, "HiGHS", "raised the bound", reached)
+    )
+    assert stream.getvalue().split() == [
+        "2.0",
+        "s",
+        "energy",
+        "plan",
+        "12,000",
+        "bound",
+        "11,400",
+        "gap",
+        "5.00%",
     ]

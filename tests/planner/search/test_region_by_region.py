@@ -13,7 +13,7 @@ from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.formulation import Solution
+from fleetplan.planner.formulation import Goal, ReachedGoal, Solution
 from fleetplan.planner.problem import KnownBound, build_problem
 from fleetplan.planner.problem.independent_parts import Component, components
 from fleetplan.planner.search import CostThresholds, ProgramCache, SearchLimits, Stop, run, stages
@@ -309,3 +309,23 @@ def test_a_simpler_plan_of_the_regions_is_kept_beside_a_cheaper_first_one() -> N
     cheap = told()
     assert cheap is not None
     assert (cheap.status, cheap.objective_usd, cheap.bound_usd) == (SolveStatus.LIMIT, 995.0, 900.0)
+
+
+def test_bounds_of_regions_at_a_better_goal_are_not_told_beside_the_plan_of_the_whole() -> None:
+    problem = build_problem(two_regions(maximum=20), [CARD, DEAR])
+    (part,) = components(problem)
+    goal, said = Goal("energy", "kWh", 1), list[Progress]()
+
+    def searched(component: Component, limits: SearchLimits, watch: Watcher, *_: object) -> SearchResult:
+        usd, kwh = (1000.0, 300.0) if component is part else (700.0, 100.0)
+        watch(Progress("cost", 0.0, usd, usd, "somebody", "found a better plan"))
+        reached = ReachedGoal(goal, kwh, kwh)
+        return SearchResult(SolveStatus.OPTIMAL, Solution(), usd, usd, "somebody", 0.0, 0.0, reached)
+
+    regions = run.separable_regions(part)
+    whole = RegionalSearch(part, regions, SearchLimits(gap_ratio=0.01), said.append, Stop(), searched)
+    found = whole.run(lambda: 10.0)
+    assert found is not None
+    assert found.objective_usd == 1400.0
+    assert not any((step.bound_usd or 0.0) > (step.objective_usd or 0.0) for step in said)
+    assert said[-1].objective_usd == 1400.0
