@@ -318,8 +318,8 @@ class RegionalSearch:
     def _tell_plan(self, plans: Mapping[int, SearchResult]) -> None:
         """Report the joint plan of all regions if it is cheaper or reaches a better goal."""
         usd = self._elsewhere_usd + sum(each.objective_usd or 0.0 for each in plans.values())
-        better = self._plan_usd is None or usd < self._plan_usd or not _by_cost_alone(self._first)
-        if self._last is not None and better:
+        cheaper = self._plan_usd is None or usd < self._plan_usd
+        if self._last is not None and (cheaper or not _by_cost_alone(self._first)):
             self._plan_usd = usd
             self._watch(replace(self._last, objective_usd=usd))
 
@@ -342,10 +342,9 @@ def _with_maxima(region: Component, left: Mapping[tuple[str, int], int]) -> Comp
 
 
 def _by_cost_alone(result: SearchResult | None) -> bool:
-    """Return whether two results compare by cost alone: no goal, no unmet demand."""
-    return result is None or (result.goal is None and not result.unmet)
+    """Return whether results like this compare by cost alone: no goal, no unmet demand."""
+    return result is None or not (result.goal or result.unmet)
 
 
-def _gap(result: SearchResult) -> float:
-    cost_gap = gap_of_cost(result.objective_usd or 0.0, result.bound_usd or 0.0)
-    return open_gap(cost_gap, result.goal, result.unmet)
+def _gap(found: SearchResult) -> float:
+    return open_gap(gap_of_cost(found.objective_usd or 0.0, found.bound_usd or 0.0), found.goal, found.unmet)
