@@ -7,13 +7,17 @@ import numpy as np
 from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
 
 
-def attended_pairs(new_tokens: IntArray, prefix_tokens: IntArray, window: IntArray) -> FloatArray:
+def attended_pairs(
+    new_tokens: IntArray | FloatArray, prefix_tokens: IntArray | FloatArray, window: IntArray
+) -> FloatArray:
     """Return the query-key pairs of one head of causal attention over a prefix.
 
     Parameters
     ----------
-    new_tokens, prefix_tokens, window : IntArray
-        Tokens of one sequence; window 0 is unlimited. [tokens]
+    new_tokens, prefix_tokens : IntArray or FloatArray
+        Tokens of one sequence, or mean ones. [tokens]
+    window : IntArray
+        Keys that a query sees at most; 0 is unlimited. [tokens]
 
     Returns
     -------

@@ -14,9 +14,11 @@ import numpy as np
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.serving.grid_interpolation import interpolated
 from fleetplan.perfmodel.serving.step_costs import PROMPT_GRAIN_TOKENS
 from fleetplan.perfmodel.steps import StepShape, StepTimes
 from fleetplan.perfmodel.steps.host_launches import HOST_NAME
+from fleetplan.perfmodel.steps.parts import UNLIMITED_PROMPTS
 from fleetplan.perfmodel.steps.shared_lookups import SharedLookups
 from fleetplan.perfmodel.techniques.speculative import step_cost_ratio
 
@@ -86,6 +88,8 @@ class StepGrids:
     prompt_ms : FloatArray
         Extra time of a prompt by its length: attention, its state, the logits of its last token. At zero
         tokens, that of any prompt; shape (n_layouts, n_points). [ms]
+    unlimited_ms : FloatArray
+        Part of `prompt_ms` that attends to all earlier tokens, shape (n_layouts, n_points). [ms]
     prompt_floor_ms : FloatArray
         Least time of an iteration with prompts: that of its launches, shape (n_layouts,). [ms]
     ranks : FloatArray
@@ -108,6 +112,7 @@ class StepGrids:
     least_ms: FloatArray
     lengths: FloatArray
     prompt_ms: FloatArray
+    unlimited_ms: FloatArray
     prompt_floor_ms: FloatArray
     ranks: FloatArray
     rebuilt_ms: FloatArray
@@ -127,6 +132,7 @@ OF_LAYOUTS: Final = (
     "bend_ms",
     "least_ms",
     "prompt_ms",
+    "unlimited_ms",
     "prompt_floor_ms",
     "ranks",
     "rebuilt_ms",
@@ -234,6 +240,7 @@ def _grids_of(
     each_prompt_ms = np.maximum(0.0, many_prompts_ms - token_part_ms[:, -1:]) / count
     logits_ms = np.maximum(0.0, each_prompt_ms - single_ms[:, :1] / count)
     attention_ms = by_layout(_part(by_length, _PROMPT_OPERATORS)) + logits_ms
+    unlimited_ms = by_layout(_part(by_length, UNLIMITED_PROMPTS))
     shortest = points.lengths[0]
     base_prompt_ms = np.maximum(0.0, (shortest * each_prompt_ms - attention_ms[:, :1]) / (shortest - 1))
     none = np.zeros((len(layouts), 1))
@@ -251,47 +258,13 @@ def _grids_of(
         least_ms=np.hstack([none, least_ms]),
         lengths=np.r_[0.0, points.lengths],
         prompt_ms=np.maximum.accumulate(np.hstack([base_prompt_ms, attention_ms]), axis=1),
+        unlimited_ms=np.maximum.accumulate(np.hstack([none, unlimited_ms]), axis=1),
         prompt_floor_ms=prompt_floor_ms,
         ranks=ranks,
         # Few tokens take the time of a launch, which each prompt has once.
         rebuilt_ms=by_layout(_part(by_length, _REBUILDING))[:, -1] / points.lengths[-1],
         read_ms=np.maximum(0.0, single_ms[:, 2] - single_ms[:, 1]) / points.far,
     )
-
-
-def interpolated(
-    at: FloatArray | IntArray, points: FloatArray | IntArray, rows: IntArray, *tables: FloatArray
-) -> list[FloatArray]:
-    """Interpolate a row of each table linearly at some places, shape (n,) each.
-
-    Parameters
-    ----------
-    at : FloatArray or IntArray
-        Places, shape (n,); beyond the grid, its last value applies.
-    points : FloatArray or IntArray
-        Points of the grid, increasing, shape (n_points,).
-    rows : IntArray
-        Row of each place, shape (n,).
-    *tables : FloatArray
-        Shape (n_rows, n_points) each.
-    """
-    if tables[0].shape[0] == 1:
-        return [np.interp(at, points, table[0]) for table in tables]
-    # Between the inner points: what lies beyond the outer ones is in the outer intervals.
-    below = points[1:-1].searchsorted(at, side="right")
-    start = points.take(below)
-    share = (at - start) / (points.take(below + 1) - start)
-    np.minimum(np.maximum(share, 0.0, out=share), 1.0, out=share)
-    flat = rows * points.size + below
-    next_flat = flat + 1
-    found = []
-    for table in tables:
-        low, growth = table.take(flat), table.take(next_flat)
-        growth -= low
-        growth *= share
-        growth += low
-        found.append(growth)
-    return found
 
 
 def _grid(largest: int, smallest: int = 1) -> IntArray:

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.operators import FloatArray, IntArray, attended_pairs
+from fleetplan.perfmodel.optables.attention import length_of_pairs
 from fleetplan.perfmodel.optables.unique import unique_rows
 from fleetplan.perfmodel.serving import Admission, StepGrids
 from fleetplan.perfmodel.serving.admission import EVERY_ITERATION
-from fleetplan.perfmodel.serving.evaluated_grids import interpolated
+from fleetplan.perfmodel.serving.grid_interpolation import interpolated
 from fleetplan.perfmodel.serving.lengths import Lengths, Numbers, one_number, some_numbers
 
 _ROUNDING: Final = 1e-9
@@ -311,9 +312,11 @@ def after_prefix_ms(
 ) -> FloatArray:
     """Return the attention time of prompts after cached prefixes, shape (n,). [ms]
 
-    A token attends to all tokens before it, so the time does not decrease with the prefix. Measured times of
-    short prompts may decrease; the largest time of all shorter prefixes then applies. A prompt of few tokens
-    takes at least the time to read the keys and values before it. Latent attention also rebuilds these.
+    Attention to all earlier tokens takes the time of a whole prompt with as many pairs of queries and keys,
+    as in a step. Limited attention takes what it grows by, which does not decrease with the prefix: measured
+    times of short prompts may, and the largest growth of all shorter prefixes then applies. A prompt of few
+    tokens takes at least the time to read the keys and values before it. Latent attention also rebuilds
+    these.
 
     Parameters
     ----------
@@ -328,12 +331,16 @@ def after_prefix_ms(
     bends = np.broadcast_to(grids.lengths, (prefix.size, grids.lengths.size))
     shorter = np.hstack([prefix, np.minimum(prefix, bends), np.clip(bends - prompt, 0.0, prefix)])
     rows = np.broadcast_to(layouts[:, None], shorter.shape)
+    limited = grids.prompt_ms - grids.unlimited_ms
 
-    def attention_ms(tokens: FloatArray) -> FloatArray:
-        return interpolated(tokens, grids.lengths, rows, grids.prompt_ms)[0]
+    def limited_ms(tokens: FloatArray) -> FloatArray:
+        return interpolated(tokens, grids.lengths, rows, limited)[0]
 
     # A prompt after a cached prefix launches its kernels as well.
-    saved = np.maximum(0.0, attention_ms(shorter) - grids.prompt_ms[layouts, 1][:, None])
+    saved = np.maximum(0.0, limited_ms(shorter) - limited[layouts, 1][:, None])
+    no_window = np.zeros(prefix_tokens.shape, dtype=np.int64)
+    whole = length_of_pairs(attended_pairs(prompt_tokens, prefix_tokens, no_window), no_window)
+    (unlimited_ms,) = interpolated(whole, grids.lengths, layouts, grids.unlimited_ms)
     least = grids.prompt_ms[layouts, 0] + grids.read_ms[layouts] * prefix_tokens
-    found: FloatArray = np.maximum((attention_ms(shorter + prompt) - saved).max(axis=1), least)
+    found: FloatArray = np.maximum((limited_ms(shorter + prompt) - saved).max(axis=1) + unlimited_ms, least)
     return found + grids.rebuilt_ms[layouts] * prefix_tokens

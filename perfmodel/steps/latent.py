@@ -15,7 +15,14 @@ import numpy as np
 from fleetplan.perfmodel.architecture import LatentAttention, index_bytes_per_token
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, Operator, OperatorKind
 from fleetplan.perfmodel.steps.communication import attention_reduction, context_communication
-from fleetplan.perfmodel.steps.parts import absorbed_product, constant, elementwise, gemm
+from fleetplan.perfmodel.steps.parts import (
+    LIMITED_PROMPTS,
+    UNLIMITED_PROMPTS,
+    absorbed_product,
+    constant,
+    elementwise,
+    gemm,
+)
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.shapes import StepShape
 from fleetplan.perfmodel.steps.sharding import cache_elements_per_token, latent_query_width
@@ -104,7 +111,9 @@ def _prompts(
         "value_head_dim": constant(attention.value_head_dim, heads),
     }
     kind = OperatorKind.LATENT_PREFILL_ATTENTION
-    yield Operator("prefill_attention", kind, dtypes.kv, dims, count)
+    # With an index only short prompts attend to all earlier tokens.
+    name = UNLIMITED_PROMPTS if attention.index is None else LIMITED_PROMPTS
+    yield Operator(name, kind, dtypes.kv, dims, count)
 
 
 def _generation(

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 import numpy as np
 
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, FloatArray, IntArray, Operator, OperatorKind
 from fleetplan.perfmodel.steps.shapes import StepShape
+
+UNLIMITED_PROMPTS: Final = "prefill_attention"
+"""Name of the operator in which every token of a prompt attends to all tokens before it."""
+
+LIMITED_PROMPTS: Final = "prefill_limited_attention"
+"""Name of the operator in which it attends to a window of them, or to those that were selected."""
 
 
 def constant(value: int, like: IntArray) -> IntArray:
@@ -87,7 +94,9 @@ def softmax_attention(
             **fixed,
         }
         count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
-        yield Operator("prefill_attention", prefill_kind, dtype, prompts, count)
+        is_limited = prefill_kind is not OperatorKind.PREFILL_ATTENTION or fixed["window"].any()
+        name = LIMITED_PROMPTS if is_limited else UNLIMITED_PROMPTS
+        yield Operator(name, prefill_kind, dtype, prompts, count)
     if shape.decode_sequences.any():
         context = shape.local_context_tokens if context_tokens is None else context_tokens
         generated = {

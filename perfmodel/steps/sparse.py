@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fleetplan.perfmodel.architecture import LatentAttention, ModelArchitecture, SparseIndex
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Operator, OperatorKind
-from fleetplan.perfmodel.steps.parts import absorbed_product, constant, elementwise, gemm
+from fleetplan.perfmodel.steps.parts import LIMITED_PROMPTS, absorbed_product, constant, elementwise, gemm
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.shapes import StepShape
 
@@ -104,7 +104,7 @@ def sparse_prompts(
     # Products of the queries and outputs of prompts are separate from those of generated tokens.
     widths = (rank, attention.nope_head_dim)
     yield absorbed_product("prefill_absorbed_queries", dtype, tokens, heads, widths, count)
-    yield _attention("prefill_attention", dtypes.kv, attention, index, heads, dims, count)
+    yield _attention(LIMITED_PROMPTS, dtypes.kv, attention, index, heads, dims, count)
     widths = (attention.value_head_dim, rank)
     yield absorbed_product("prefill_absorbed_outputs", dtype, tokens, heads, widths, count)
 

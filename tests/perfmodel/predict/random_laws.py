@@ -13,10 +13,8 @@ What the laws leave out, and why:
 * Narrower feed-forward blocks on parts with measured tables. The table is noisy there: two widths that were
   not measured borrow from different measured ones, of other frameworks too. Fewer layers are compared.
 * 2 in 1,000 of a loop (`MARGIN`), whose decode attention is taken as straight between two contexts.
-* 1 in 100 of a peak, which is looked for at some batches alone, of whole prompts and of such as fill the
-  iterations of the server to the last token; 2 in 100 on parts with measured tables (`PEAK_MARGIN`). Those
-  have no prompts after a prefix: a step takes them as a whole prompt with as many pairs of queries and keys,
-  a loop as what attention grows by from the prefix to the end.
+* 1 in 100 of a peak (`PEAK_MARGIN`), which is looked for at some batches alone, of whole prompts and of such
+  as fill the iterations of the server to the last token.
 * Offline runs whose longest contexts lie on both sides of a power of two: their decode attention is straight
   between other contexts then, which is up to 1 % off.
 * The mean latency of a burst, if the load is the same: where more of its requests fit at once, they end
@@ -44,8 +42,8 @@ from fleetplan.perfmodel.predict import predict
 MARGIN: Final = dict.fromkeys(("closed_loop", "burst", "open_loop", "offline", "disaggregated"), 2e-3)
 """Share of a time by which a loop may miss a law; other modes 1e-9."""
 
-PEAK_MARGIN: Final = {True: 0.02, False: 0.01}
-"""Share by which a rate may pass a peak, by whether the part has measured tables."""
+PEAK_MARGIN: Final = 0.01
+"""Share by which a rate may pass a peak."""
 
 BATCHES: Final = 16
 """Batches at which a peak is looked for."""
@@ -111,8 +109,7 @@ def over_the_peak(
     decode = peak["decode"].to_numpy() * np.where(output > 1, output / np.maximum(output - 1, 1), np.inf)
     over = served["requests_per_s"].to_numpy() / np.fmin(peak["prefill"].to_numpy(), decode) - 1.0
     compared = ((served["status"] == "ok") & served["fits"]).to_numpy() & np.isfinite(over)
-    margin = np.array([PEAK_MARGIN[parts[row["hardware"]].measured_system is not None] for row in loops])
-    chosen = np.flatnonzero(compared & (over > margin))
+    chosen = np.flatnonzero(compared & (over > PEAK_MARGIN))
     table = pd.DataFrame([loops[each] for each in chosen]).assign(law="peak", worse=over[chosen])
     return table, int(compared.sum())
 

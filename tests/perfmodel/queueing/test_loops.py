@@ -154,11 +154,22 @@ def test_some_of_the_loads_have_the_times_that_they_would_have_alone() -> None:
 
 def test_a_prompt_takes_the_most_of_all_shorter_prefixes() -> None:
     # Attention that falls between two points, as measured times of short prompts do.
-    bent = replace(GRIDS, lengths=np.array([0.0, 100, 200, 400]), prompt_ms=np.array([[0.0, 1, 5, 5.5]]))
+    lengths, bends = np.array([0.0, 100, 200, 400]), np.array([[0.0, 1, 5, 5.5]])
+    bent = replace(GRIDS, lengths=lengths, prompt_ms=bends, unlimited_ms=0.0 * bends)
     cases = {(0, 100): 1.0, (100, 100): 5.0, (200, 100): 5.0, (50, 100): 3.0}
     for (prefix, prompt), expected in cases.items():
         found = after_prefix_ms(bent, np.array([0]), one(prefix), one(prompt))
         assert found == pytest.approx([expected]), (prefix, prompt)
+
+
+def test_a_prompt_that_attends_to_its_whole_prefix_takes_as_long_as_one_of_as_many_pairs() -> None:
+    attention = GRIDS.unlimited_ms[0]
+    assert (attention <= GRIDS.prompt_ms[0]).all()
+    found = after_prefix_ms(GRIDS, np.array([0]), one(800), one(200))
+    # Each of 200 tokens attends to 800 tokens and to those of its own prompt, as 600 of a whole prompt do.
+    whole = np.sqrt(0.25 + 2 * (200 * 800 + 100 * 201)) - 0.5
+    other = (GRIDS.prompt_ms[0] - attention)[1]
+    assert found[0] == pytest.approx(np.interp(whole, GRIDS.lengths, attention) + other, rel=1e-2)
 
 
 def test_requests_of_different_lengths_have_the_answers_of_each_alone() -> None:

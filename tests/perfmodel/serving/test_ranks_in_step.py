@@ -36,6 +36,7 @@ def grids(ranks: int) -> StepGrids:
         least_ms=none,
         lengths=np.array([0.0, 1e6]),
         prompt_ms=none,
+        unlimited_ms=none,
         prompt_floor_ms=np.zeros(1),
         ranks=np.array([float(ranks)]),
         rebuilt_ms=np.zeros(1),

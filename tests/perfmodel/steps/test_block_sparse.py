@@ -80,8 +80,8 @@ def test_a_token_attends_to_the_best_blocks() -> None:
 
 def test_a_prompt_attends_to_all_of_a_short_context() -> None:
     found = operators(M3, prefill_shape(configurations(("TP1",), (1,), 1000, 500)))
-    assert row(found["prefill_attention"]) == (1, 1000, 500, 64, 4, 128, 4, 128, 128, 16)
-    dims = found["prefill_attention"].dims
+    assert row(found["prefill_limited_attention"]) == (1, 1000, 500, 64, 4, 128, 4, 128, 128, 16)
+    dims = found["prefill_limited_attention"].dims
     pairs = 1000 * 500 + 1000 * 1001 / 2
     assert work(OperatorKind.BLOCK_SPARSE_PREFILL, "bf16", dims).flops.tolist() == [
         4 * 64 * 128 * pairs + 2 * 4 * 128 * pairs

@@ -47,7 +47,7 @@ BLOCK = PROJECTIONS | {
     "prefill_absorbed_outputs",
     "absorbed_queries",
     "absorbed_outputs",
-    "prefill_attention",
+    "prefill_limited_attention",
     "decode_attention",
 }
 
@@ -103,7 +103,7 @@ def test_a_long_prompt_chooses_in_the_absorbed_form() -> None:
     found = operators(V32, prefill_shape(asked), FP8)
     assert row(found["prefill_index"]) == (2, 4096, 1000, 64, 128, 2048)
     assert row(found["prefill_absorbed_queries"]) == (2 * 4096, 16, 512, 128)
-    assert row(found["prefill_attention"]) == (2, 4096, 1000, 16, 512, 64, 2048)
+    assert row(found["prefill_limited_attention"]) == (2, 4096, 1000, 16, 512, 64, 2048)
     assert row(found["prefill_absorbed_outputs"]) == (2 * 4096, 16, 128, 512)
     assert "key_value_projection" not in found
     # The first new token sees 1,001 keys, the last 5,096.
@@ -114,14 +114,15 @@ def test_a_long_prompt_chooses_in_the_absorbed_form() -> None:
 def test_short_prompts_are_dense_where_the_framework_has_it_so() -> None:
     short = prefill_shape(configurations(("TP8", "TP8"), (1, 1), input_tokens=1024, prefix_tokens=1024))
     everywhere = operators(V32, short, FP8)
-    assert row(everywhere["prefill_attention"])[-1] == 2048
+    assert row(everywhere["prefill_limited_attention"])[-1] == 2048
     dense = operators(with_dense_prompts(V32), short, FP8)
-    assert row(dense["prefill_attention"]) == (1, 1024, 1024, 16, 192, 128)
+    assert row(dense["prefill_limited_attention"]) == (1, 1024, 1024, 16, 192, 128)
     assert row(dense["key_value_projection"]) == (2048, 16 * 256, 512)
     assert "prefill_index" not in dense
     assert "index_key_projection" in dense
     longer = prefill_shape(configurations(("TP8",), (1,), input_tokens=1025, prefix_tokens=1024))
-    assert row(operators(with_dense_prompts(V32), longer, FP8)["prefill_attention"])[-1] == 2048
+    found = operators(with_dense_prompts(V32), longer, FP8)
+    assert row(found["prefill_limited_attention"])[-1] == 2048
 
 
 def test_context_parallel_ranks_share_what_was_chosen() -> None:
