@@ -8,6 +8,7 @@ states every row. Entry points: `build.build_model`, `groups` (the list of all v
 from fleetplan.planner.formulation.bounds import needed_at_peak, replicas_for_load
 from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.formulation.groups import GROUPS, all_variables, continuous_indices, places
+from fleetplan.planner.formulation.objective.cost_overflow import CostOverflowError
 from fleetplan.planner.formulation.objective.data import data_usd_per_request_per_s
 from fleetplan.planner.formulation.objective.goals import UNITS, Goal, goal_of, goal_units, grid_kg_per_kwh
 from fleetplan.planner.formulation.objective.tco import (
@@ -16,6 +17,7 @@ from fleetplan.planner.formulation.objective.tco import (
     switched_usd,
     total_cost,
     unmet_demand,
+    unmet_exponent,
     unmet_requests_per_s,
     unmet_units,
 )
@@ -28,6 +30,7 @@ __all__ = [
     "GROUPS",
     "UNITS",
     "AcquireKey",
+    "CostOverflowError",
     "Goal",
     "LoadKey",
     "PairKey",
@@ -52,6 +55,7 @@ __all__ = [
     "switched_usd",
     "total_cost",
     "unmet_demand",
+    "unmet_exponent",
     "unmet_requests_per_s",
     "unmet_units",
     "values_of",

@@ -16,7 +16,7 @@ from fleetplan.planner.formulation import constraints
 from fleetplan.planner.formulation.constraints import capacity
 from fleetplan.planner.formulation.create import create_variables
 from fleetplan.planner.formulation.groups import continuous_indices
-from fleetplan.planner.formulation.objective.tco import total_cost
+from fleetplan.planner.formulation.objective.tco import guiding_cost, total_cost
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 
@@ -51,6 +51,11 @@ class PlanningModel:
     def total_cost(self) -> cp_model.LinearExprT:
         """Return the variable part of the expected TCO. [objective units]"""
         return total_cost(self.problem, self.variables)
+
+    @cached_property
+    def guiding_cost(self) -> cp_model.LinearExprT:
+        """Return an objective that leads to a cheap plan where any plan is enough."""
+        return guiding_cost(self.problem, self.variables)
 
 
 def build_model(problem: Problem, allow_unmet: bool, without: Collection[ModuleType] = ()) -> PlanningModel:

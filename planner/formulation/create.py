@@ -16,7 +16,7 @@ from fleetplan.planner.formulation.bounds import (
     units_that_serve_everything,
 )
 from fleetplan.planner.formulation.rates import hours_of_day, rate_scales, rate_units
-from fleetplan.planner.formulation.scaling import RateScale
+from fleetplan.planner.formulation.scaling import LARGEST_SUM, RateScale
 from fleetplan.planner.formulation.variables import Variables, cell_label, replica_label, with_label
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.deferral import work_places
@@ -157,6 +157,8 @@ def _create_service_variables(
             capacity = most_units(problem, p, problem.moments[m].period) * pool.accelerators_per_unit
             held = capacity // pool.footprint_accelerators(candidate.accelerators)
             needed = most_replicas(problem, served, (region, m), c, p)
+            cells = served.get(group, ())
+            needed = min(needed, _most_summed(problem, c, len(cells)))
             bound = min(needed, held) if bounded_by_supply else needed
             if bound <= 0:
                 continue
@@ -169,12 +171,18 @@ def _create_service_variables(
                 variables.pooled_replicas[key] = model.new_int_var(
                     0, bound, f"pooled_replicas[{label},{line}]"
                 )
-            for cell_index in served.get(group, ()):
+            for cell_index in cells:
                 _create_loads(model, problem, variables, (c, p, cell_index), bound)
         if hosted and limit is not None:
             variables.configuration[c, region, m] = model.new_bool_var(
                 f"configuration[{candidate.label},{region},{problem.moments[m].label}]"
             )
+
+
+def _most_summed(problem: Problem, c: int, cells: int) -> int:
+    """Return the most replicas of a candidate whose loads of all cells add up within 64 bits."""
+    parts = load_parts(problem)[c]
+    return LARGEST_SUM // (LOAD_UNITS_PER_REPLICA * max(parts) * (len(parts) * cells + 1))
 
 
 def _create_loads(

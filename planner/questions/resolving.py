@@ -18,6 +18,7 @@ from fleetplan.planner.candidates import (
     kept_candidates,
     supplied_hardware,
 )
+from fleetplan.planner.formulation import CostOverflowError
 from fleetplan.planner.jobs import RunJobs, run_here
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import ConfigurationKey, Problem, build_problem
@@ -234,6 +235,9 @@ class Resolver:
             outcome = solve_problem(candidates, problem, limits, self.watch, self.say, Purpose.STEP).outcome
         except NoPlanFoundError as error:
             return FleetAnswer(problem, None, False, (str(error),))
+        except CostOverflowError as error:
+            # A question may add supply that the fleet file does not allow.
+            return FleetAnswer(problem, None, False, tuple(issue.message for issue in error.issues))
         if isinstance(outcome, Infeasible):
             return FleetAnswer(problem, None, True)
         return FleetAnswer(problem, outcome, False)

@@ -88,7 +88,7 @@ def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: Solver
     ends = limits.latest.within(limits.time_limit_s)
     planning = build_model(problem, allow_unmet=False)
     model = planning.model
-    model.minimize(planning.total_cost)
+    model.minimize(planning.guiding_cost)
     first = solve_planning(planning, limits, lambda *_: True).values
     steps = {limit.region: model.new_int_var(0, MOST_STEPS, f"steps[{limit.region}]") for limit in asked}
     rows = [row for limit in asked for row in _rows(planning, limit)]

@@ -47,7 +47,7 @@ def feasibility(problem: Problem, limits: SearchLimits) -> Verdict:
             left_s, limits.seed, limits.workers, Stop(), latest=limits.latest.within(left_s)
         )
         planning = build_model(part, allow_unmet=False)
-        planning.model.minimize(planning.total_cost)
+        planning.model.minimize(planning.guiding_cost)
         outcome = solve_planning(planning, own_limits, lambda *_: True)
         if outcome.status is ModelStatus.INFEASIBLE:
             return Verdict.NO

@@ -9,7 +9,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation import build_model, rate_scales
+from fleetplan.planner.formulation import build_model, rate_scales, unmet_exponent
 from fleetplan.planner.formulation.constraints import (
     budgets,
     capacity,
@@ -99,11 +99,10 @@ def find_shortages(
         # No demand: existing hosts exceed the budget.
         return Shortages(())
     planning = build_model(problem, allow_unmet=True)
-    scales = rate_scales(problem)
-    finest = max(scale.exponent for scale in scales.values())
+    scales, finest = rate_scales(problem), unmet_exponent(problem)
     planning.model.minimize(
         sum(
-            10 ** (finest - scales[problem.cells[cell].service].exponent) * variable
+            10 ** max(0, finest - scales[problem.cells[cell].service].exponent) * variable
             for (cell, _), variable in planning.variables.unmet.items()
         )
     )
@@ -282,7 +281,7 @@ def blocking_limits(problem: Problem, seed: int, workers: int, deadline: Deadlin
             return Blocking(tuple(found), decided=False)
         limits = SolverLimits(seconds, seed, workers, Stop(), latest=deadline.within(seconds))
         planning = build_model(problem, allow_unmet=False, without=(family,))
-        planning.model.minimize(planning.total_cost)
+        planning.model.minimize(planning.guiding_cost)
         outcome = solve_planning(planning, limits, lambda *_: True)
         if outcome.values is not None:
             found.append(_as_stated(problem, name))

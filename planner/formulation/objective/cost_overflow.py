@@ -13,9 +13,13 @@ from fleetplan.planner.problem.file_positions import item_issue
 from fleetplan.planner.units import USD_RESOLUTION
 
 
+class CostOverflowError(InputError):
+    """Decisions of a fleet may cost more than 64-bit integers hold."""
+
+
 def too_dear(
     problem: Problem, variables: Variables, dearest: cp_model.IntVar, units: tuple[int, int]
-) -> InputError:
+) -> CostOverflowError:
     """Return the error that names the most expensive decision, at its place in the fleet file.
 
     Parameters
@@ -34,7 +38,7 @@ def too_dear(
     )
     hint = "lower the price, the available number, or the demand"
     block, name = _item(problem, variables, dearest)
-    return InputError([item_issue(problem.fleet, block, name, "", message, hint)])
+    return CostOverflowError([item_issue(problem.fleet, block, name, "", message, hint)])
 
 
 def _item(problem: Problem, variables: Variables, wanted: cp_model.IntVar) -> tuple[str, str]:

@@ -92,6 +92,19 @@ def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     )
 
 
+def guiding_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
+    """Return the total cost in a unit as coarse as 64-bit sums require, for a search for any plan.
+
+    Offers and replicas beyond those of the fleet file may cost more than `total_cost` counts.
+    """
+    everywhere = [1.0] * len(problem.moments)
+    terms = supply_terms(problem, variables) + _running_terms(problem, variables, everywhere)
+    decisions, weights, sizes = _in_units(terms)
+    coarse = -(-sum(sizes) // LARGEST_SUM) or 1
+    # Truncated towards zero: the sum cannot grow.
+    return cp_model.LinearExpr.weighted_sum(decisions, [int(weight / coarse) for weight in weights])
+
+
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
     """Return the variable part of the TCO if one demand scenario occurs. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
@@ -131,13 +144,19 @@ def _running_terms(problem: Problem, variables: Variables, shares: Sequence[floa
 
 
 def _sum(problem: Problem, variables: Variables, terms: Sequence[Term]) -> cp_model.LinearExprT:
-    decisions = [variable for variable, _ in terms]
-    weights = [usd_units(usd) for _, usd in terms]
-    sizes = [abs(each) * max(decisions[i].proto.domain) for i, each in enumerate(weights)]
+    decisions, weights, sizes = _in_units(terms)
     if sum(sizes) > LARGEST_SUM:
         most = max(sizes)
         raise too_dear(problem, variables, decisions[sizes.index(most)], (most, sum(sizes)))
     return cp_model.LinearExpr.weighted_sum(decisions, weights)
+
+
+def _in_units(terms: Sequence[Term]) -> tuple[list[cp_model.IntVar], list[int], list[int]]:
+    """Return the decisions of terms, the cost of one of each, and their largest costs. [objective units]"""
+    decisions = [variable for variable, _ in terms]
+    weights = [usd_units(usd) for _, usd in terms]
+    sizes = [abs(each) * max(decisions[i].proto.domain) for i, each in enumerate(weights)]
+    return decisions, weights, sizes
 
 
 def fixed_usd(problem: Problem) -> float:
@@ -170,7 +189,7 @@ def unmet_requests_per_s(problem: Problem, unmet: Mapping[tuple[int, int], int],
 
 
 @memoised
-def _unmet_exponent(problem: Problem) -> int:
+def unmet_exponent(problem: Problem) -> int:
     """Return the power of ten of the unit of unmet demand: that of the finest service scale.
 
     It is coarser where sums would overflow 64 bits, for services whose demands differ by nine powers of ten;
@@ -194,7 +213,7 @@ def _unmet_exponent(problem: Problem) -> int:
 
 def _unmet_weights(problem: Problem, priority: int) -> dict[int, int]:
     """Return the weight of a unit of unmet demand in each cell of one priority's services."""
-    scales, finest = rate_scales(problem), _unmet_exponent(problem)
+    scales, finest = rate_scales(problem), unmet_exponent(problem)
     weights = whole_weights([moment.exact_weight for moment in problem.moments])
     return {
         index: weights[cell.moment] * 10 ** max(0, finest - scales[cell.service].exponent)

@@ -108,7 +108,7 @@ def _served(service: Service, region: str, periods: Sequence[str]) -> Requiremen
     peak, name = max(rates.values()), service.name
 
     def relax(base: Fleet, n: int) -> Fleet:
-        return fleet_edits.demand_scaled(base, 1 - n / DEMAND_STEPS, name, region)
+        return fleet_edits.demand_scaled(base, (DEMAND_STEPS - n) / DEMAND_STEPS, name, region)
 
     def text(n: int) -> str:
         share = n / DEMAND_STEPS

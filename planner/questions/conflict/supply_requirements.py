@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from fleetplan.fleet.figures import counted, plural
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
@@ -21,6 +22,12 @@ from fleetplan.planner.questions.conflict.requirement import (
     steps_of_share,
 )
 from fleetplan.planner.search import PowerLimit
+
+LEAST_POWER_STEP_KW: Final = 0.001
+"""Least step of a power limit: the program counts whole watts. [kW]"""
+
+LEAST_BUDGET_STEP_USD: Final = 1.0
+"""Least step of a budget, as answers state it. [USD]"""
 
 
 def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
@@ -148,7 +155,7 @@ def power_requirements(fleet: Fleet) -> Iterator[Requirement]:
 
 
 def _power_limit(region: str, power_kw: tuple[float, ...]) -> Requirement:
-    step = step_of(max(power_kw))
+    step = max(step_of(max(power_kw)), LEAST_POWER_STEP_KW)
     limits = ", ".join(f"{kw:g}" for kw in dict.fromkeys(power_kw))
 
     def relax(base: Fleet, n: int) -> Fleet:
@@ -184,7 +191,7 @@ def _with_capex_of_period(period: int, base: Budget, usd: float | None) -> Budge
 
 
 def _budget(label: str, limit: float, put: Callable[[Budget, float | None], Budget]) -> Requirement:
-    step = step_of(limit) / 10
+    step = max(step_of(limit) / 10, LEAST_BUDGET_STEP_USD)
 
     def relax(base: Fleet, n: int) -> Fleet:
         return fleet_edits.with_budget(base, lambda budget: put(budget, moved(limit, n, step)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, rent_offer, rented_pool, service
+from tests.planner.questions.tiny import EXACT, engine_table
 from tests.planner.solving import solve
 
 from fleetplan.fleet.errors import InputError
@@ -18,7 +19,12 @@ from fleetplan.fleet.schema.values import (
     MOST_USD_PER_HOUR,
 )
 from fleetplan.planner.api import plan_fleet
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.questions.conflict.explain import explain_conflict
+from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.search import Deadline
 from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search.shortage import find_shortages
 from fleetplan.scenarios.load import load_fleet
 
 ENDS = (LEAST_REQUESTS_PER_S, 1.0, MOST_REQUESTS_PER_S)
@@ -80,6 +86,40 @@ def test_costs_beyond_what_is_computed_exactly_are_said_with_the_offer() -> None
         InputError, match=r"offers.A: it may cost up to 2.2e\+14 USD, .* up to 4.6e\+12 USD; lower"
     ):
         solve(question, [candidate("chat", "A", 1.0)])
+
+
+@pytest.mark.parametrize("rate", [LEAST_REQUESTS_PER_S, 1.0, 1e6])
+def test_the_shortage_of_the_largest_and_the_smallest_service_is_told(rate: float) -> None:
+    """Sums over services of such sizes, and loads without a limit on hardware, stay within 64 bits."""
+    services = [service("large", MOST_REQUESTS_PER_S), service("small", LEAST_REQUESTS_PER_S)]
+    question = fleet(
+        services=services,
+        hardware=[hardware("A", 1)],
+        pools=[rented_pool("A", 1, MOST_USD_PER_HOUR, per_host=1)],
+    )
+    problem = build_problem(question, [candidate("large", "A", rate), candidate("small", "A", 1.0)])
+    found = find_shortages(problem, (), seed=1, workers=1)
+    large = next(row for row in found.rows if row.service == "large")
+    assert large.unmet_requests_per_s == pytest.approx(MOST_REQUESTS_PER_S, rel=0.01)
+
+
+def test_hosts_too_dear_to_be_counted_do_not_end_the_search_for_a_resolution() -> None:
+    rates = engine_table([("aggregated", "A", 1, 1.0)])
+    question = fleet(
+        services=[service("chat", 1e6, engines=rates)],
+        hardware=[hardware("A", 1)],
+        pools=[rented_pool("A", 10_000, MOST_USD_PER_HOUR, per_host=1)],
+    )
+    found = explain_conflict(question, (), Resolver(EXACT), Deadline.after(120.0))
+    assert found is not None
+    stated = found.record()
+    assert stated.requirements == (
+        "pool A has 10,000 accelerators of A",
+        "chat in here is served, 1,000,000 requests/s",
+    )
+    assert [give.change for way in stated.ways_out for give in way.gives] == [
+        "99.0% of chat in here unserved (990,000 of 1,000,000 requests/s)"
+    ]
 
 
 DEAR = """\

@@ -58,6 +58,13 @@ def test_power_that_does_not_even_do_for_what_stands_idle_is_a_way_out() -> None
     assert give.least
 
 
+def test_a_limit_below_a_watt_is_raised_by_watts() -> None:
+    limits = [region("here", power_kw=(1e-9,), pue=1.1)]
+    found = explained(one_kind(regions=limits, pools=[owned_pool("own", 3, 160_000.0, hardware="A")]))
+    # 10 replicas of 2 kW behind a PUE of 1.1.
+    assert ways(found)[0] == "22 kW more in here"
+
+
 def test_kilowatts_that_are_enough_are_said_where_the_fewest_are_not_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -35,7 +35,9 @@ FACTOR = 1.01
 
 NO_PRICES = {
     "_sum",
-    "_unmet_exponent",
+    "_in_units",
+    "guiding_cost",
+    "unmet_exponent",
     "_unmet_weights",
     "owned_ages",
     "_running_terms",
