@@ -36,6 +36,7 @@ from benchmarks.blind_articles import article_rows
 from benchmarks.blind_cards import card_rows
 from benchmarks.blind_cookbooks import cookbook_rows
 from benchmarks.blind_guides import guide_rows
+from benchmarks.blind_reports import report_rows
 from benchmarks.blind_submissions import submitted_rows
 from benchmarks.blind_threads import offline_case, thread_rows
 from benchmarks.blind_users import user_rows
@@ -313,6 +314,7 @@ def blind_rows() -> pd.DataFrame:
             *article_rows(),
             *guide_rows(),
             *card_rows(),
+            *report_rows(),
         ]
     )
     return found.assign(case_id=[f"blind-{row}" for row in range(len(found))])

@@ -38,6 +38,7 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "Arc-Pro-B60": PublishedError(0.293, 0.348, 6),
     "B200-SXM": PublishedError(0.086, 0.266, 1073),
     "B300-SXM": PublishedError(0.083, 0.284, 250),
+    "GB10": PublishedError(0.150, 0.246, 6),
     "GB200-NVL72": PublishedError(0.192, 0.774, 79),
     "Gaudi3": PublishedError(0.091, 0.210, 24),
     "H100-NVL": PublishedError(0.445, 0.636, 4),
@@ -45,26 +46,28 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "H100-SXM": PublishedError(0.049, 0.141, 755),
     "H20-SXM": PublishedError(0.453, 0.658, 15),
     "H200-SXM": PublishedError(0.054, 0.254, 591),
-    "MI300X": PublishedError(0.217, 0.636, 34),
+    "MI300X": PublishedError(0.230, 0.591, 42),
     "MI325X": PublishedError(0.063, 0.160, 34),
     "MI355X": PublishedError(0.087, 0.402, 209),
     "RTX-3090": PublishedError(0.328, 0.563, 10),
-    "RTX-4090": PublishedError(0.243, 0.506, 26),
+    "RTX-4090": PublishedError(0.228, 0.509, 32),
     "RTX-PRO-6000-Server": PublishedError(0.083, 0.284, 28),
+    "TPU-7x": PublishedError(0.297, 0.595, 13),
 }
 """Source: docs/accuracy.md, errors by slice, 2026-11-30. The rows of MI325X and MI355X are DeepSeek R1 alone;
 so are those of MI300X, where blind rows of other models are more than twice as far off: it is their error,
 under software since July 2025. Of GB200 it is the error of tokens a second at saturation, and of Gaudi3 that
-of the time of static batches: TPOT of neither was published with all that a prediction needs. Of A100, H100
-NVL and PCIe, H20, RTX 3090, 4090 and PRO 6000 it is that of blind rows, tokens a second among them."""
+of the time of static batches: TPOT of neither was published with all that a prediction needs. Of A100, GB10,
+H100 NVL and PCIe, H20, RTX 3090, 4090 and PRO 6000 and TPU7x it is that of blind rows, tokens a second among
+them."""
 
-BLIND_ERROR: Final = PublishedError(0.189, 0.540, 451)
+BLIND_ERROR: Final = PublishedError(0.181, 0.509, 521)
 """Error of all blind rows, on any part: figures of users' threads, blogs, vendors' pages and pull requests
 that nothing in the model was chosen with. It says what to expect of one's own servers, of any version and
 with any client, better than the errors of closed loops that one harness measured. Source: docs/accuracy.md,
 2026-11-30."""
 
-RECENT_BLIND_ERROR: Final = PublishedError(0.162, 0.413, 322)
+RECENT_BLIND_ERROR: Final = PublishedError(0.159, 0.411, 382)
 """Error of those of them whose software is of July 2025 or later, as that of a plan is. Source: as before."""
 
 FAR_RATIO: Final = 1.25
