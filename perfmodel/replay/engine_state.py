@@ -85,7 +85,10 @@ SESSION: Final = _record(
 """A session, and what its engine keeps of it."""
 
 STEP: Final = _record(
-    [("token_ms", "f8"), ("decode_ms", "f8"), ("decode_ms_per_context_token", "f8"), ("prompt_ms", "f8")]
+    [
+        *(("token_ms", "f8"), ("decode_ms", "f8"), ("decode_ms_per_context_token", "f8")),
+        *(("prompt_ms", "f8"), ("unlimited_ms", "f8")),
+    ]
 )
 """`StepCosts` at one position of its tables; infinite beyond the end of the shorter ones. [ms]"""
 
@@ -177,6 +180,7 @@ class PoolState(NamedTuple):
         engines = _linked(ENGINE, count)
         engines["next_end_ms"] = np.inf
         tables = {name: getattr(costs, name) for name in STEP.names or ()}
+        tables["unlimited_ms"] = costs.unlimited_ms or (0.0,) * len(costs.prompt_ms)
         steps = np.full(max(map(len, tables.values())), np.inf, dtype=STEP)
         for name, table in tables.items():
             steps[name][: len(table)] = table

@@ -175,11 +175,15 @@ def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:
     """Return the time of attention over each prompt, cached prefix included, shape (n_requests,). [ms]."""
     table = np.array(costs.prompt_ms)
     points = PROMPT_GRAIN_TOKENS * np.arange(table.size)
-    after = np.interp(requests.prefix_tokens + requests.input_tokens, points, table)
+    unlimited = np.array(costs.unlimited_ms) if costs.unlimited_ms else 0.0 * table
+    limited = table - unlimited
+    prompt, prefix = requests.input_tokens.astype(np.float64), requests.prefix_tokens.astype(np.float64)
     # As `StepCosts.after_prefix_ms`.
-    spared = np.maximum(0.0, np.interp(requests.prefix_tokens, points, table) - table[1])
-    least = table[0] + costs.read_ms_per_token * requests.prefix_tokens
-    found: FloatArray = np.maximum(after - spared, least)
+    whole = (np.sqrt(1.0 + 8.0 * (prompt * prefix + prompt * (prompt + 1.0) / 2.0)) - 1.0) / 2.0
+    spared = np.maximum(0.0, np.interp(prefix, points, limited) - limited[1])
+    after = np.interp(prefix + prompt, points, limited) - spared + np.interp(whole, points, unlimited)
+    least = table[0] + costs.read_ms_per_token * prefix
+    found: FloatArray = np.maximum(after, least)
     return found + costs.rebuilt_ms_per_token * requests.prefix_tokens
 
 

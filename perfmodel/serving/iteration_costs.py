@@ -8,7 +8,8 @@ Prompts add the growth of `prompt_ms`, the cumulative time of attention over a p
 a chunk from token x to token y adds prompt_ms[y] - prompt_ms[x] and the chunks of a prompt add up to the
 whole. A chunk of few tokens takes at least the time in which the keys and values before x are read
 (`read_ms_per_token`); latent attention rebuilds them as well (`rebuilt_ms_per_token`). A prompt after a
-cached prefix launches its kernels as any other does. An iteration with prompts takes at least
+cached prefix launches its kernels as any other does, and attends as a whole prompt with as many pairs of
+queries and keys (`unlimited_ms`). An iteration with prompts takes at least
 `prompt_floor_ms`, the time of its launches.
 """
 
@@ -114,4 +115,5 @@ def step_costs(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) ->
         float(grids.prompt_floor_ms[0]),
         float(grids.rebuilt_ms[0]),
         float(grids.read_ms[0]),
+        tuple(np.interp(every_length, grids.lengths, grids.unlimited_ms[0]).tolist()),
     )

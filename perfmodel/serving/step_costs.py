@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Final
 
 PROMPT_GRAIN_TOKENS: Final = 16
@@ -32,6 +34,8 @@ class StepCosts:
         and values. [ms]
     read_ms_per_token : float
         Minimum time per such token, to read its keys and values. [ms]
+    unlimited_ms : tuple[float, ...]
+        Part of `prompt_ms` that attends to all earlier tokens; empty without such attention. [ms]
     """
 
     token_ms: tuple[float, ...]
@@ -41,6 +45,7 @@ class StepCosts:
     prompt_floor_ms: float = 0.0
     rebuilt_ms_per_token: float = 0.0
     read_ms_per_token: float = 0.0
+    unlimited_ms: tuple[float, ...] = ()
 
     @property
     def most_sequences(self) -> int:
@@ -69,21 +74,35 @@ class StepCosts:
         found = self.token_ms[prompt_tokens + sequences] + attention + decode
         return max(found, self.prompt_floor_ms) if prompt_tokens else found
 
-    def attention_ms(self, position: int) -> float:
-        """Return the attention time of a prompt up to a token, interpolated linearly. [ms]"""
-        block, rest = divmod(position, PROMPT_GRAIN_TOKENS)
-        found = self.prompt_ms[block]
-        if rest:
-            found += rest / PROMPT_GRAIN_TOKENS * (self.prompt_ms[block + 1] - found)
-        return found
-
     def after_prefix_ms(self, prompt_tokens: int, prefix_tokens: int) -> float:
         """Return the attention time of a prompt after a cached prefix. [ms]
 
-        The prefix saves everything except launches, whose time is the second entry, reads, and rebuilt keys
-        and values.
+        Attention to all earlier tokens takes the time of a whole prompt with as many pairs of queries and
+        keys. Of other operators the prefix saves everything except launches, whose time is the second entry;
+        reads, and rebuilt keys and values, come on top.
         """
-        spared = max(0.0, self.attention_ms(prefix_tokens) - self.prompt_ms[1]) if prefix_tokens else 0.0
-        computed = self.attention_ms(prefix_tokens + prompt_tokens) - spared
+        none = self.limited_ms(PROMPT_GRAIN_TOKENS)
+        spared = max(0.0, self.limited_ms(prefix_tokens) - none) if prefix_tokens else 0.0
+        computed = self.limited_ms(prefix_tokens + prompt_tokens) - spared
+        computed += interpolated_ms(self.unlimited_ms, whole_prompt(prompt_tokens, prefix_tokens))
         least = self.prompt_ms[0] + self.read_ms_per_token * prefix_tokens
         return max(computed, least) + self.rebuilt_ms_per_token * prefix_tokens
+
+    def limited_ms(self, position: int) -> float:
+        """Return the time of a prompt up to a token, but for attention to all earlier tokens. [ms]"""
+        return interpolated_ms(self.prompt_ms, position) - interpolated_ms(self.unlimited_ms, position)
+
+
+def interpolated_ms(table: Sequence[float], position: float) -> float:
+    """Return the time of a prompt up to a token from a table by blocks, linearly; 0 if it is empty. [ms]"""
+    if not table:
+        return 0.0
+    block = int(position) // PROMPT_GRAIN_TOKENS
+    rest = position / PROMPT_GRAIN_TOKENS - block
+    return table[block] + rest * (table[block + 1] - table[block]) if rest else table[block]
+
+
+def whole_prompt(prompt_tokens: int, prefix_tokens: int) -> float:
+    """Return the length of a prompt with as many pairs of queries and keys as one after a prefix. [tokens]"""
+    pairs = prompt_tokens * prefix_tokens + prompt_tokens * (prompt_tokens + 1) / 2
+    return (sqrt(1.0 + 8.0 * pairs) - 1.0) / 2.0

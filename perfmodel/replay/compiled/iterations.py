@@ -33,7 +33,7 @@ OUTGROWN: Final = 3
 
 @inner
 def _attention_ms(position: int, steps: Records) -> float:
-    """As `StepCosts.attention_ms`."""
+    """Time of a prompt up to a token, interpolated linearly."""
     block, rest = position // PROMPT_GRAIN_TOKENS, position % PROMPT_GRAIN_TOKENS
     found = steps[block].prompt_ms
     if rest:
@@ -42,13 +42,36 @@ def _attention_ms(position: int, steps: Records) -> float:
 
 
 @inner
+def _unlimited_ms(position: float, steps: Records) -> float:
+    """Part of it that attends to all earlier tokens."""
+    block = int(position) // PROMPT_GRAIN_TOKENS
+    rest = position / PROMPT_GRAIN_TOKENS - block
+    found = steps[block].unlimited_ms
+    if rest:
+        found += rest * (steps[block + 1].unlimited_ms - found)
+    return float(found)
+
+
+@inner
+def _first_chunk_ms(before: int, taken: int, steps: Records) -> float:
+    """Attention over the first chunk of a prompt after a cached prefix."""
+    pairs = float(before) * taken + taken * (taken + 1.0) / 2.0
+    whole = (sqrt(1.0 + 8.0 * pairs) - 1.0) / 2.0
+    launches = steps[1].prompt_ms - steps[1].unlimited_ms
+    spared = max(0.0, _attention_ms(before, steps) - _unlimited_ms(before, steps) - launches)
+    after = before + taken
+    limited = _attention_ms(after, steps) - _unlimited_ms(after, steps) - spared
+    return float(limited + _unlimited_ms(whole, steps))
+
+
+@inner
 def _chunk_ms(before: int, taken: int, begun: bool, rules: BatchRules, steps: Records) -> float:
     """Attention over a chunk of a prompt; of its first one, as `StepCosts.after_prefix_ms`."""
-    spared = 0.0
-    if before:
-        launches = 0.0 if begun else steps[1].prompt_ms
-        spared = max(0.0, _attention_ms(before, steps) - launches)
-    computed = _attention_ms(before + taken, steps) - spared
+    if before and not begun:
+        computed = _first_chunk_ms(before, taken, steps)
+    else:
+        spared = _attention_ms(before, steps) if before else 0.0
+        computed = _attention_ms(before + taken, steps) - spared
     least = steps[0].prompt_ms + rules.read_ms_per_token * before
     return float(max(computed, least) + rules.rebuilt_ms_per_token * before)
 

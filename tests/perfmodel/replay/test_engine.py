@@ -9,7 +9,7 @@ import pytest
 
 from fleetplan.perfmodel.replay.engine import PoolRun
 from fleetplan.perfmodel.replay.engine_state import EngineLimits, RequestLog
-from fleetplan.perfmodel.replay.pools import run_engines
+from fleetplan.perfmodel.replay.pools import attention_ms, run_engines
 from fleetplan.perfmodel.serving import Requests, StepCosts
 
 AMPLE = 10**9
@@ -236,6 +236,23 @@ def test_jumps_give_the_times_of_single_steps(seed: int) -> None:
     log = served(step_costs, bounds, wanted)
     assert log.first_ms == pytest.approx(first, rel=1e-9)
     assert log.finish_ms == pytest.approx(finish, rel=1e-9)
+
+
+@pytest.mark.parametrize(("prompt", "prefix"), [(100, 1000), (7, 4000), (300, 17), (300, 0)])
+def test_attention_after_a_cached_prefix_takes_as_long_as_of_as_many_pairs(prompt: int, prefix: int) -> None:
+    blocks = np.arange(4096)
+    whole = replace(
+        costs(ms_per_token=0.01),
+        prompt_ms=tuple((0.2 + 0.05 * blocks + 1e-3 * blocks**2).tolist()),
+        unlimited_ms=tuple((0.1 + 1e-3 * blocks**2).tolist()),
+        read_ms_per_token=1e-5,
+    )
+    prefixes = np.array([prefix])
+    log = served(whole, limits(), requests([0.0], [prompt], [1], prefix_tokens=prefixes))
+    assert log.first_ms[0] == pytest.approx(whole.iteration_ms(prompt, prefix, 0, 0.0))
+    assert attention_ms(whole, requests([0.0], [prompt], [1], prefix_tokens=prefixes))[0] == pytest.approx(
+        whole.after_prefix_ms(prompt, prefix)
+    )
 
 
 def test_an_engine_that_is_driven_in_small_steps_gives_the_same_times() -> None:

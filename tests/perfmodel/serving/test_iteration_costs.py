@@ -134,6 +134,19 @@ def test_latent_attention_rebuilds_and_reads_the_prefix_of_each_prompt(
     assert times.prompts_ms(one, none)[0] == pytest.approx(alone, rel=off)
 
 
+@pytest.mark.parametrize(("prompt_tokens", "prefix_tokens"), [(200, 0), (200, 20_000), (4000, 20_000)])
+@pytest.mark.parametrize("part", ["MI300X", pytest.param("H100-SXM", marks=needs_tables)])
+def test_a_prompt_after_a_prefix_takes_as_long_in_a_replay_as_in_a_step(
+    part: str, prompt_tokens: int, prefix_tokens: int
+) -> None:
+    """By what attention grows by at the end of the prefix it took up to 11 % less."""
+    precision, layout = Precision("bf16", "bf16"), Parallelism(1, 1, 1, 1, 1)
+    evaluator = build_evaluator("llama3-8b", accelerators()[part], "vllm", precision, Path())
+    alone = evaluated(prompt_tokens, prefix_tokens, 0, 0, evaluator, layout)
+    costs = step_costs(evaluator, layout, Range(64, 4096, 32_768))
+    assert costs.iteration_ms(prompt_tokens, prefix_tokens, 0, 0.0) == pytest.approx(alone, rel=0.02)
+
+
 @pytest.mark.parametrize("model", ["nvidia/Nemotron-H-56B-Base-8K", "gemma3-1b"])
 def test_short_prompts_leave_a_state_and_need_logits_each(model: str) -> None:
     """Many of one token took what their tokens take in one prompt: half of their time with Mamba-2."""
