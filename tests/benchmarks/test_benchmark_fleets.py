@@ -12,6 +12,6 @@ from fleetplan.scenarios.load import load_fleet
 
 @pytest.mark.parametrize("seed", [72, 73])
 def test_every_service_of_a_fleet_has_an_engine_or_a_model(tmp_path: Path, seed: int) -> None:
-    """In seed 73 the first draw has a service that no part runs."""
+    """A service that no part runs is drawn again, as for seed 73."""
     fleet = load_fleet(write_fleet(tmp_path, "small", seed))
     assert len(fleet.services) == 5

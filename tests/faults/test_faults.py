@@ -200,7 +200,7 @@ def test_a_watched_run_ends_with_its_watcher(number: int, tmp_path: Path, cache:
 def test_three_thousand_services_take_no_longer_than_their_limit_and_ten_seconds(
     tmp_path: Path, cache: Path
 ) -> None:
-    """Measured in time of the processor, as other work may hold it up: it was 16 s, of which 1 s searched."""
+    """Three thousand services take at most the limit and ten CPU seconds, whatever else the machine runs."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = plan(["solve", trivial_services(tmp_path, 3000), "--time-limit", "3"], cache)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

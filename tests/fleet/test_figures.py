@@ -6,7 +6,7 @@ from fleetplan.fleet.figures import money_range, signed_money
 
 
 def test_a_range_of_one_amount_is_written_once() -> None:
-    """A question printed `saves +$350.4 to +$350.4`."""
+    """A range whose ends print alike is one amount."""
     assert money_range(350.41, 350.42) == "$350.4"
     assert money_range(350.41, 351.0) == "$350.4 to $351"
     assert money_range(0.5, 0.9, signed=True) == "+$0.5 to +$0.9"

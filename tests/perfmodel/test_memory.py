@@ -32,7 +32,7 @@ def evaluate(part: Accelerator, folder: Path) -> None:
 
 
 def test_one_bounded_cache_holds_the_tables_of_parts_and_nothing_else_does(tmp_path: Path) -> None:
-    """Tables of a part take megabytes: after 60 random fleets 94 of them took 540 MB."""
+    """One bounded cache holds the operator tables, megabytes for each part; nothing else keeps them alive."""
     assert operator_source.cache_parameters()["maxsize"] == KEPT_SOURCES
     operator_source.cache_clear()
     before = live_objects(OperatorSource)

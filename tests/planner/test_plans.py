@@ -1,4 +1,4 @@
-"""Whole plans: the cases that the planner was asked for, worked out by hand."""
+"""Whole plans, each compared with an optimum that is worked out by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fleets that once broke or misled the planner, from a folder beside the repository if present."""
+"""Reported fleets that the planner must plan correctly, from a folder beside the repository if present."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_shares_are_told_by_the_keys_that_state_them(
 
 
 def test_demand_that_nothing_serves_does_not_hide_what_others_lack() -> None:
-    """A service without a configuration made a want of power one of `several limits together`."""
+    """A service without a configuration leaves the reasons of other services as they are."""
     question = fleet(
         services=[service("chat", 10.0), service("fast", 1.0), service("far", 1.0, regions=("there",))],
         hardware=[hardware("A", 4)],

@@ -43,7 +43,7 @@ def test_keys_with_units_say_them_in_their_description() -> None:
 
 
 def test_a_reserve_counts_to_six_decimals() -> None:
-    """A third, written with all the digits of a float, made the model overflow: a traceback."""
+    """A reserve is rounded to six decimals, so that its exact ratio fits into the model."""
     assert PolicySpec(reserve_percent_per_pool=100 / 3).reserve_percent_per_pool == 33.333333
     assert PolicySpec(reserve_percent_per_pool=33.3).reserve_percent_per_pool == 33.3
 

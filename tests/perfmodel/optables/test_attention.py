@@ -125,7 +125,7 @@ def test_more_heads_than_measured_are_borrowed(toy: Accelerator, decode: LookupT
 def test_prompts_of_few_tokens_wait_for_the_keys_and_values_of_their_prefix(
     prefill: LookupTable, new_tokens: int, batch: int
 ) -> None:
-    """One token after 65,536 took as long as a prompt of 362, which has as many pairs: a fiftieth of that."""
+    """Attention after a long prefix takes at least the time to read the prefix's keys and values."""
     row = {"batch": batch, "new_tokens": new_tokens, "window": 0, "prefix_tokens": 65_536, **HEADS}
     windowed = row | {"window": 128}
     found = attention_times(prefill, columns([row, windowed]))

@@ -168,7 +168,7 @@ def test_without_kernels_for_it_the_tokens_of_all_ranks_are_gathered(
     collective: OperatorKind,
     row_bytes: float,
 ) -> None:
-    """Eight RTX PRO 6000 were up to 86 % too fast: each token went over PCIe to its own experts alone."""
+    """A framework without dispatch kernels gathers the tokens of all ranks and reduces their results."""
     source = OperatorSource(measured_toy, "trtllm", library)
     tokens, ranks = np.array([16, 512]), np.array([8, 4])
     dims = {name: np.repeat(values, 2) for name, values in one().items()} | {"tokens": tokens, "ep": ranks}

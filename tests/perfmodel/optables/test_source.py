@@ -123,7 +123,7 @@ def test_a_host_with_peer_access_stands_for_parts_on_pcie(
 def test_a_library_keeps_no_rows(
     library: TableLibrary, write_table: TableWriter, gemm_frame: GemmFrame
 ) -> None:
-    """The files of a system hold 50 MB; operators ask for a third of it, and for each table once."""
+    """A library reads the rows of a table on request and keeps none, as the files of a system hold 50 MB."""
     write_table("gemm", "vllm", "1.0", "gemm", gemm_frame({(1, 64, 32): 1.0}))
     before = live_objects(MeasuredRows)
     assert library.rows(OperatorKind.GEMM, "bf16", "vllm") is not None

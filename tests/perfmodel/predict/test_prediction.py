@@ -264,7 +264,7 @@ def test_accelerators_of_one_s_own_stand_beside_those_of_the_catalogue() -> None
 
 @pytest.mark.parametrize("mode", ["burst", "closed_loop", "open_loop"])
 def test_a_server_that_holds_one_request_fits_however_many_are_sent(mode: str) -> None:
-    """A burst of 4,096 "did not fit" between 500 and 1,500 tokens: memory was taken as straight to 4,096."""
+    """Requests beyond the server's capacity wait outside it and take no memory."""
     row = {"case_id": "a", "model": "mistralai/Mistral-Small-24B-Base-2501", "hardware": "MI350X", "tp": 4}
     row |= {"backend": "trtllm", "weights": "mxfp4", "mode": mode, "input_tokens": 3078}
     row |= {"concurrency": 4096, "requests_per_s": 4.0}
@@ -289,7 +289,7 @@ def test_what_fits_does_not_depend_on_how_many_wait(mode: str) -> None:
 
 
 def test_a_static_batch_names_what_its_prompts_wait_for() -> None:
-    """Prompts under SGLang wait for their launches, generation does not: its names were one too few."""
+    """A static batch of one output token names the bottleneck of its prompts."""
     row = {"case_id": "a", "model": "meta-llama/Llama-2-13b-hf", "hardware": "MI300X", "weights": "bf16"}
     row |= {"backend": "sglang", "tp": 8, "mode": "static", "batch": 1, "input_tokens": 9, "output_tokens": 1}
     found = predict(pd.DataFrame([row, row | {"sampling": "top-p"}]))

@@ -57,7 +57,7 @@ def test_what_is_better_never_takes_longer_in_ten_thousand_cases(tmp_path: Path)
     ],
 )
 def test_windows_of_attention_pass_no_peak(case: dict[str, object], clients: int, places: int) -> None:
-    """On a straight line between a context within the window and one beyond it loops were 15 % too fast."""
+    """With windowed attention a closed loop serves no more than generation alone."""
     row = BASE | case | {"weights": "int8", "tp": 2, "input_tokens": 59, "prefix_tokens": 2841}
     row |= {"output_tokens": 660}
     served = row | {"mode": "closed_loop", "max_sequences": places, "concurrency": clients}
@@ -90,7 +90,7 @@ def test_prompts_after_a_prefix_pass_no_peak(case: dict[str, object]) -> None:
 
 
 def test_short_prompts_that_run_apart_are_served_no_slower_among_more_of_them() -> None:
-    """Seven fit into an iteration; 22 took as long as 28: answers of six tokens came later than of twelve."""
+    """Latency grows with the output length, and throughput with the number of clients."""
     row = BASE | {"model": "Qwen/Qwen3.5-397B-A17B", "hardware": "TPU-7x", "backend": "sglang", "pp": 2}
     row |= {"mode": "closed_loop", "input_tokens": 283, "max_sequences": 1024, "max_batched_tokens": 2048}
     outputs, clients = [2, 3, 4, 6, 8, 12, 16, 24], [50, 100, 200, 300, 400, 600]
@@ -140,7 +140,7 @@ def test_short_prompts_that_run_apart_are_served_no_slower_among_more_of_them() 
 def test_loops_serve_more_with_less_to_do(
     served: dict[str, object], column: str, less_and_more: tuple[int, int]
 ) -> None:
-    """Numbers of prompts that come together, and prompts served in turn, made them up to 1.1 % slower."""
+    """A closed loop serves more requests with shorter answers or more clients."""
     row = BASE | {"backend": "sglang", "kv": "fp8", "mode": "closed_loop"} | served
     found = predict(pd.DataFrame([row | {column: each, "case_id": each} for each in less_and_more]))
     # Shorter answers are served at a higher rate, and so are more clients.
@@ -149,7 +149,7 @@ def test_loops_serve_more_with_less_to_do(
 
 
 def test_prompts_of_single_tokens_pass_no_peak() -> None:
-    """Each leaves a state of Mamba-2 behind: prompts alone did 0.72 of what a loop was said to do."""
+    """A closed loop of single-token prompts serves no more than prompts alone, Mamba-2 states included."""
     row = BASE | {"model": "nvidia/Nemotron-H-56B-Base-8K", "hardware": "H20-SXM", "pp": 4, "input_tokens": 1}
     row |= {"output_tokens": 1}
     loops = [
@@ -190,7 +190,7 @@ def test_all_requests_at_once_take_as_long_as_the_last_one() -> None:
 
 @pytest.mark.more
 def test_a_faster_part_misses_no_request_of_an_offline_run(tmp_path: Path) -> None:
-    """With 1.5 times its FLOPS it took 2.2 % longer: an iteration began just before a request arrived."""
+    """More FLOPS never lengthen an offline run."""
     part = accelerators()["GB200-NVL72"]
     figures = {name: getattr(part, name) for name in ("bf16_tflops", "fp8_tflops", "fp4_tflops", "int8_tops")}
     row = BASE | {"model": "gpt-oss-20b", "kv": "fp8", "tp": 1, "dp": 4, "ep": 4, "mode": "offline"}
@@ -207,7 +207,7 @@ def test_a_faster_part_misses_no_request_of_an_offline_run(tmp_path: Path) -> No
 
 
 def test_a_burst_of_single_tokens_serves_no_more_than_prompts_alone() -> None:
-    """It came out at twice the peak: a round ended with the mean prompt, not the last one."""
+    """A burst ends with its last prompt, so it serves no more than prompts alone."""
     row = BASE | {"model": "llama3-8b", "hardware": "MI325X", "input_tokens": 8000, "output_tokens": 1}
     together = predict(pd.DataFrame([row | {"mode": "burst", "concurrency": 64}]))
     alone = predict(pd.DataFrame([row | {"mode": "prefill", "batch": batch} for batch in (1, 2, 4)]))
@@ -233,7 +233,7 @@ def test_tokens_come_no_slower_at_a_smaller_rate() -> None:
 
 
 def test_a_short_prefix_spares_no_launch_of_attention() -> None:
-    """A prompt after a prefix of 16 tokens or more paid no attention kernel but for its own length."""
+    """A prompt after any prefix pays every launch of attention that it pays without one."""
     row = BASE | {"model": "gpt-oss-20b", "hardware": "B200-SXM", "mode": "closed_loop", "concurrency": 25}
     prefixes = [0, 2, 8, 15, 16, 32, 200]
     rows = [row | {"input_tokens": 117, "output_tokens": 9, "prefix_tokens": each} for each in prefixes]
@@ -249,7 +249,7 @@ def test_a_short_prefix_spares_no_launch_of_attention() -> None:
     ],
 )
 def test_prompts_take_no_less_after_a_longer_prefix(part: str, model: str, kv: str) -> None:
-    """A prompt of 30 or 200 tokens took up to 1.5 % less after 128 tokens than after 16."""
+    """A longer prefix never shortens a prompt."""
     row = BASE | {"model": model, "hardware": part, "kv": kv, "tp": 1, "mode": "closed_loop"}
     backend = "trtllm" if model == "gemma3-12b" else "vllm"
     prefixes = [0, 16, 19, 27, 64, 91, 128, 181, 256]
@@ -263,7 +263,7 @@ def test_prompts_take_no_less_after_a_longer_prefix(part: str, model: str, kv: s
 
 
 def test_a_faster_network_makes_no_dispatch_slower() -> None:
-    """One token a rank was extrapolated by a network other than the one that was measured: 2.5 % slower."""
+    """A faster network never slows a dispatch, and the catalogue's own network changes nothing."""
     part, parts = accelerators()["H20-SXM"], {}
     assert part.scale_out_gb_per_s is not None
     for factor in (1.0, 1.5, 4.0):
@@ -290,7 +290,7 @@ def test_a_burst_whose_last_requests_wait_takes_no_less_than_a_smaller_one() -> 
 
 
 def test_a_loop_has_the_same_answer_beside_ranks_of_attention_data_parallelism() -> None:
-    """Beside them it was priced as if it had such ranks: 6 % slower."""
+    """A closed loop has the same latency whichever rows are predicted with it."""
     row = BASE | {"model": "gpt-oss-120b", "hardware": "NextGen-Pod", "backend": "sglang", "tp": 8}
     row |= {"mode": "closed_loop", "input_tokens": 11_257, "output_tokens": 15, "concurrency": 57}
     row |= {"max_sequences": 128, "max_batched_tokens": 2048, "pp": 2}

@@ -129,9 +129,9 @@ def small(first: int, until: float) -> int:
 def test_what_pip_installed_keeps_machine_code_in_the_cache_or_nowhere(
     home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By numba itself; `make slow` does the same with the whole loop of an installation.
+    """An installed package keeps machine code in a writable cache or nowhere.
 
-    Where the cache could not be written, machine code was kept beside the modules.
+    numba compiles a small function here; `make slow` compiles the whole loop of an installation.
     """
     monkeypatch.setattr(loop, "__file__", "/site-packages/fleetplan/perfmodel/replay/compiled/loop.py")
     monkeypatch.setattr(loop, "_sources", lambda: "")
@@ -145,7 +145,7 @@ def test_what_pip_installed_keeps_machine_code_in_the_cache_or_nowhere(
 
 @pytest.mark.slow
 def test_what_pip_installed_leaves_nothing_where_it_lies(tmp_path: Path) -> None:
-    """Machine code beside modules stayed when they were uninstalled, and hid what came after them."""
+    """An installed package writes machine code to the cache only, never beside its modules."""
     source = Path(loop.__file__).parents[3]
     site = tmp_path / "site-packages"
     shutil.copytree(source, site / source.name, ignore=shutil.ignore_patterns("__pycache__"))

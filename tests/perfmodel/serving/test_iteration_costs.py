@@ -66,7 +66,7 @@ def test_an_iteration_is_what_the_evaluator_says(
 
 @pytest.mark.parametrize("context", [700, 1500, 2047, 2500, 3000, 7000])
 def test_contexts_beyond_a_window_take_no_more_and_no_less(context: int) -> None:
-    """A line from within the window to beyond it took half of what attention to a full window does."""
+    """Attention to a context beyond the window takes the time of a full window."""
     model = dense_model(layers=16, window=2047)
     evaluator = Evaluator(model, accelerator(), WorkSource(), Precision("bf16", "bf16"))
     reach = Range(sequences=128, prompt_tokens=4096, context_tokens=8192)
@@ -117,7 +117,7 @@ def test_tables_reach_as_far_as_was_asked() -> None:
 def test_latent_attention_rebuilds_and_reads_the_prefix_of_each_prompt(
     part: str, off: float, prompt_tokens: int, prefix_tokens: int
 ) -> None:
-    """One of 300 tokens after 6,000 took half the time of its step, one of 1 after 12,000 seven eighths.
+    """A prompt after a prefix takes the time of its step under latent attention.
 
     Tables take a prompt after a prefix as a whole one with as many pairs of queries and keys.
     """
@@ -149,7 +149,7 @@ def test_a_prompt_after_a_prefix_takes_as_long_in_a_replay_as_in_a_step(
 
 @pytest.mark.parametrize("model", ["nvidia/Nemotron-H-56B-Base-8K", "gemma3-1b"])
 def test_short_prompts_leave_a_state_and_need_logits_each(model: str) -> None:
-    """Many of one token took what their tokens take in one prompt: half of their time with Mamba-2."""
+    """Each short prompt pays for a recurrent state and logits of its own."""
     layout, count = Parallelism(1, 4, 1, 4, 1), 512
     evaluator = build_evaluator(model, accelerators()["MI300X"], "vllm", Precision("bf16", "bf16"), Path())
     grids = step_grids(evaluator, [layout], Range(count, 4096, 16_384))
@@ -166,7 +166,7 @@ def test_short_prompts_leave_a_state_and_need_logits_each(model: str) -> None:
 @needs_tables
 @pytest.mark.parametrize("context", [1, 30, 100])
 def test_short_contexts_take_no_less_than_their_kernels(context: int) -> None:
-    """512 sequences of 30 tokens took 0.87 of a step: a straight line from 1,024 tokens on ran below it."""
+    """Decoding of short contexts takes at least the time of its kernels."""
     precision, layout = Precision("fp8", "bf16"), Parallelism(1, 1, 1, 1, 1)
     evaluator = build_evaluator("Qwen/Qwen2-7B", accelerators()["H100-SXM"], "trtllm", precision, Path())
     times = IterationTimes(

@@ -22,11 +22,7 @@ def times(prompt_tokens: int) -> IterationTimes:
 
 @pytest.mark.parametrize(("prompt_tokens", "mean"), each_once(PROMPT_TOKENS, MEANS, pytest.mark.more))
 def test_prompts_take_as_long_as_numbers_of_them_in_the_mean(prompt_tokens: int, mean: float) -> None:
-    """Where their mean was a token more than iterations hold they took another whole one.
-
-    Numbers were equally likely within a range: a second iteration of 1.8 prompts, of which two fit, came in
-    none of a hundred times, not in fifteen.
-    """
+    """Prompts take the mean time over Poisson-distributed numbers of them."""
     found, random = times(prompt_tokens), np.random.default_rng(3)
     # As many as a Poisson process brings, where it brings any.
     arrivals = mean
@@ -52,7 +48,7 @@ def test_more_prompts_together_take_longer_and_less_each(prompt_tokens: int, run
 
 
 def test_prompts_that_nobody_generates_between_share_the_last_iteration() -> None:
-    """Requests for one token that came meanwhile fill the iteration that others leave half empty."""
+    """With no generation to wait for, new one-token requests fill a half-empty iteration."""
     found, none = times(100), np.zeros(1)
     full_ms = found.mixed_ms(np.array([float(CHUNK)]), none)
     tokens = np.array([CHUNK * 1.25])

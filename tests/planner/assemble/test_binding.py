@@ -73,7 +73,7 @@ def test_a_lot_counts_as_a_whole() -> None:
 
 
 def test_an_operating_budget_is_used_up_by_what_could_not_be_rented() -> None:
-    """Two hosts were bought for 72 k USD where a card more for rent made 44 k, and no limit was named."""
+    """An operating budget binds where the remainder cannot pay for one more rented card."""
     usd = 8 * HOURS_PER_QUARTER
     rent = rent_offer("rent", 1.0, hardware="B", unit="host", per_unit=8, periods=QUARTERS)
     assert binding_budgets([rent, buy()], opex_usd=usd - 1.0) == {"opex"}

@@ -163,7 +163,7 @@ def test_retiring_saves_from_a_resale_price_on() -> None:
 
 
 def test_a_host_that_leaves_in_any_case_saves_only_until_then() -> None:
-    """It was held against hosts that stay beyond the end of their life."""
+    """Retiring a host early saves its cost until its end of life, not until the horizon's end."""
     asked = question()
     old = asked.pools[1]
     assert old.owned is not None

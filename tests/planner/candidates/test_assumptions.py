@@ -59,7 +59,7 @@ def test_a_tower_of_known_shapes_is_priced_where_images_are_said(tmp_path: Path)
 
 
 def test_a_name_of_several_parts_says_which_one_is_meant(tmp_path: Path) -> None:
-    """A bare GH200 was taken for the part of 96 GB without a word."""
+    """A name that several parts share brings a warning that names the chosen part and the others."""
     path = tmp_path / "fleet.yaml"
     text = FLEET.format(model="llama3-8b", context=2000, techniques="{}").replace("MI300X", "GH200")
     path.write_text(
@@ -73,7 +73,7 @@ def test_a_name_of_several_parts_says_which_one_is_meant(tmp_path: Path) -> None
 
 
 def test_rates_of_an_engine_table_take_nothing_of_the_model_for_granted(tmp_path: Path) -> None:
-    """A fleet of given rates was said to carry a factor on launches and gaps."""
+    """A fleet whose rates are all given carries no warning about assumptions of the performance model."""
     (tmp_path / "engines.csv").write_text(
         "phase,hardware,accelerators_per_replica,config,requests_per_s\naggregated,MI300X,1,one,2\n", "utf-8"
     )

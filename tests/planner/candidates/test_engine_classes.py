@@ -35,7 +35,7 @@ def rates(folder: Path, table: str) -> dict[str, tuple[float, ...]]:
 
 
 def test_a_table_without_classes_holds_for_every_class(tmp_path: Path) -> None:
-    """Such a table was taken, and then no class of the service had a configuration."""
+    """An engine table without a class column applies to every class of the service."""
     table = "phase,hardware,accelerators_per_replica,config,requests_per_s\naggregated,card,1,c1,10\n"
     assert rates(tmp_path, table) == {"c1": (10.0, 10.0)}
 

@@ -85,7 +85,7 @@ def test_a_server_of_prompts_alone_is_one_of_prefill_that_hands_no_caches_on(
 
 
 def test_frontiers_of_one_token_are_of_the_replicas_that_run(tmp_path: Path) -> None:
-    """A page of classifiers said that there are no frontiers, or that they declare their own rates."""
+    """A service of one output token has a frontier of aggregated replicas only."""
     points = frontier_points(load_fleet(fleet_file(tmp_path, 1, "null")), ["safety"])
     assert points
     assert {each.phase for each in points} == {"aggregated"}
@@ -102,7 +102,7 @@ def test_why_nothing_is_decoded_is_said(tmp_path: Path) -> None:
 
 
 def test_other_reasons_against_servers_of_one_token_are_their_own(tmp_path: Path) -> None:
-    """They decode nothing and are aggregated: that was said of `aggregated` too, and of one's own rates."""
+    """ "Decodes nothing" is a reason against disaggregation only, and never against one's own rates."""
     fleet = load_fleet(fleet_file(tmp_path, 1, "null"))
     (chat,) = fleet.services
     hurried = replace(fleet, services=(replace(chat, ttft_ms=1e-3),))

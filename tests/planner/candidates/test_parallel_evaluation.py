@@ -107,7 +107,7 @@ def test_what_is_soon_done_is_evaluated_here(fleet_file: Path, monkeypatch: pyte
 def test_a_long_first_check_is_shared_before_anything_is_timed(
     pairs: int, kept: bool, forks: bool, starts: bool, fleet_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was kept, so all of it is evaluated: the other core need not wait for two evaluations."""
+    """With an empty cache, the other core starts before two evaluations have been timed."""
     fleet = load_fleet(fleet_file)
     started: list[object] = []
     monkeypatch.setattr(parallel_evaluation, "_free_cores", lambda: 1)

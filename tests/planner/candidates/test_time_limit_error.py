@@ -70,7 +70,7 @@ def test_what_was_evaluated_in_time_is_kept(fleet_file: Path) -> None:
 
 
 def test_a_pair_ends_at_any_of_its_steps(fleet_file: Path) -> None:
-    """A pair could not be cut short: one of them, on a busy machine, took minutes past the limit."""
+    """The evaluation of a pair stops at the first step after the limit; later answers stay the same."""
     fleet = load_fleet(fleet_file, (), ("services.chat.hardware=[MI300X]",))
     asked = 0
 
@@ -118,7 +118,7 @@ def test_a_simulation_ends_at_any_of_its_requests(fleet_file: Path, monkeypatch:
 def test_a_service_with_limits_under_load_gets_further_with_each_run(
     fleet_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Simulations were done anew by every run, so that a limit shorter than all of them was never enough."""
+    """Each run keeps its simulations, so repeated runs complete under a limit shorter than all of them."""
     limited = ("services.chat.slo.ttft_p95_ms=2000", "services.chat.runtimes=[aggregated]")
     fleet = load_fleet(fleet_file, (), limited)
     simulated: list[float] = []
@@ -153,7 +153,7 @@ def test_the_page_counts_candidates_against_its_limit(
 def test_plan_says_how_far_it_came(
     fleet_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Thirteen seconds of candidates came before a limit of five: nothing cut them short."""
+    """A solve that ends among its candidates says how many pairs are evaluated and writes no plan."""
     monkeypatch.setattr(api, "EXPLANATION_S", api.LEAST_EXPLANATION_S - 1.0)
     assert run("solve", fleet_file, "--time-limit", 0.5, "--out", fleet_file.parent / "out") == 4
     said = capsys.readouterr().err
@@ -197,7 +197,7 @@ def test_plan_verify_and_replay_keep_their_limits(
 def test_a_question_evaluates_the_fleet_of_its_plan_whatever_a_solve_may_take(
     fleet_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a busy machine `alternatives` ended without a row: 20 of 84 pairs within 30 s."""
+    """A question evaluates all candidates of its plan, however short its time limit."""
     plan = fleet_file.parent / "out/plan.json"
     assert run("solve", fleet_file, "--out", plan.parent) == 0
     for kept in ("candidates", "landscapes"):
@@ -265,7 +265,7 @@ def test_candidates_and_search_share_the_time(fleet_file: Path) -> None:
 
 
 def test_what_is_done_once_per_installation_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first run of an installation compiled the simulation within the limit of five seconds."""
+    """Work that is done once per installation does not count against a time limit."""
     clock = SimpleNamespace(monotonic=lambda: now_s)
     for module in (interruption, deadline, shared):
         monkeypatch.setattr(module, "time", clock)

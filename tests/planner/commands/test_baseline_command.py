@@ -70,7 +70,7 @@ def test_a_baseline_that_is_no_plan_is_refused(capsys: pytest.CaptureFixture[str
 
 
 def test_options_are_refused_before_anything_is_solved(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--out` of a file was refused after the whole time limit, and the plan was lost."""
+    """Invalid options are refused before the search starts."""
     for options, said in (
         (("--out", "fleet.yaml"), "'--out': 'fleet.yaml' is a file, not a folder"),
         (("--gap", "5"), "'--gap': '5' is not a ratio below 1; write 0.5% or 0.005"),

@@ -32,7 +32,7 @@ TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
 def test_a_number_that_is_none_is_quoted_with_its_limits(
     options: tuple[str, str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It said `unable to parse string as a number`, and of no value which it was."""
+    """The error quotes the value, its option and the allowed range."""
     assert run("solve", TINY, *options) == 2
     assert capsys.readouterr().err.splitlines()[-1].endswith(message)
 
@@ -51,7 +51,7 @@ def test_a_word_that_is_no_choice_is_quoted_with_the_choices(capsys: pytest.Capt
 
 @pytest.mark.parametrize("option", ["--hardware", "--weights", "--kv"])
 def test_a_list_of_no_names_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--weights ' '` swept nothing and ended in a traceback."""
+    """A list option without a name is an error of one line."""
     asked = {"--model": "llama3-8b", "--hardware": "H100-SXM", "--input": 100, "--output": 10, option: " ,"}
     assert run("landscape", *(each for pair in asked.items() for each in pair)) == 2
     assert f"{option}: names nothing" in capsys.readouterr().err
@@ -70,13 +70,13 @@ def test_a_list_of_no_names_is_refused(option: str, capsys: pytest.CaptureFixtur
 def test_a_suffix_of_what_is_not_written_is_refused(
     command: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A page of HTML was written to x.pdf."""
+    """An output file needs the suffix of a format that the command writes."""
     assert run(*command) == 2
     assert message in capsys.readouterr().err
 
 
 def test_options_of_a_fleet_file_need_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """The service was not looked for."""
+    """`--service` and `--set` are refused without a fleet file."""
     model = ("--model", "llama3-8b", "--hardware", "H100-SXM", "--input", 100, "--output", 10)
     assert run("landscape", "--service", "zz", "--set", "name=x", *model) == 2
     assert "--service, --set: needs a fleet file" in capsys.readouterr().err
@@ -97,7 +97,7 @@ def test_a_name_that_is_too_long_is_one_error(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It ended in a traceback."""
+    """A file name that is too long is an error, not a traceback."""
     monkeypatch.chdir(tmp_path)
     assert run(*command) == 2
     said = capsys.readouterr().err
@@ -125,7 +125,7 @@ def as_nobody() -> Iterator[None]:
 
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_anything_is_solved() -> None:
-    """A read-only output folder is an error before the search, not after it."""
+    """A read-only output folder is an error at the start of the command."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         folder.chmod(0o555)

@@ -32,7 +32,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 def test_a_card_that_runs_at_every_moment_is_one_card(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three cards were twelve: those of two periods and two slices were added up."""
+    """A card counts once, in however many periods and slices it runs."""
     assert run("explain", plan, "--service", "api") == 0
     assert "3 accelerators in the plan" in capsys.readouterr().out
     assert run("explain", plan, "--why-not", "card") == 0
@@ -54,14 +54,14 @@ def test_nothing_is_worth_anything_where_nothing_is_limited(
 
 
 def test_cases_of_stress_that_do_not_arise_are_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--late 1` had no row, and no word, where nothing is bought."""
+    """Cases that do not apply to a plan are named with the reason."""
     assert run("stress", plan, "--demand", "10%", "--price", "", "--slower", "", "--late", 1) == 0
     said = capsys.readouterr().out
     assert "Not applicable: late purchases: the plan buys nothing; a lost region: there is one region" in said
 
 
 def test_a_frontier_of_latency_needs_a_limit(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It stated the same cost at half of limits that no service had."""
+    """A frontier of latency is refused where no service has a latency limit."""
     assert run("pareto", plan, "--against", "latency") == 2
     assert "no service has a latency limit that could be tighter" in capsys.readouterr().err
 
@@ -101,7 +101,7 @@ def test_one_host_is_no_hosts(
 def test_a_frontier_of_headroom_keeps_the_bound_of_the_point_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plan below the bound by the rounding of energy withdrew it: a lower bound of $0 was stated."""
+    """The rounding of energy in two models does not withdraw the bound of a point."""
     energy = "regions: {paris: {pue: 1.2, energy_usd_per_kwh: 0.15}}\nhardware:\n"
     fleet = FLEET.replace("hardware:\n", energy).replace("tdp_w: 700", "tdp_w: 700, all_in_w: 500")
     fleet = fleet.replace("_hour: 2", "_hour: 0.1").replace("demand: 25", "demand: 3.4722")
@@ -133,7 +133,7 @@ services:
 def test_a_frontier_and_alternatives_of_a_plan_that_earns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One per cent above a cost below zero was below it: no point had a plan."""
+    """A cost cap relative to a negative cost leaves room for plans."""
     in_folder(tmp_path, monkeypatch, SOLD, ENGINES)
     assert run("solve", "fleet.yaml", "--out", "out", "--time-limit", 60) == 0
     assert "TCO -$" in capsys.readouterr().out

@@ -145,7 +145,7 @@ def test_llm_d_refuses_what_it_would_turn_into_something_else() -> None:
     [("vllm", "VLLM_NIXL_SIDE_CHANNEL_PORT"), ("sglang", "--disaggregation-bootstrap-port")],
 )
 def test_a_script_says_what_replicas_that_share_a_host_need(framework: str, port: str) -> None:
-    """A command of its own takes the first accelerators and the default ports, as the one before it did."""
+    """Commands that share a host need accelerators and ports of their own, and the script says so."""
     script = export_launch(plan(), ExportOptions(framework=framework)).files["launch.sh"].decode()
     (said,) = [line for line in script.splitlines() if "share a host" in line]
     assert all(word in said for word in ("CUDA_VISIBLE_DEVICES", "--port", port))

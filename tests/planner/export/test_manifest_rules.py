@@ -98,7 +98,7 @@ def test_a_graph_of_dynamo_holds_no_more_components_than_the_api() -> None:
 
 
 def test_components_of_pools_and_variants_that_read_alike_have_names_of_their_own() -> None:
-    """Variant `b` in the pool `here-a` and `a-b` in the pool `here` made two components of one name."""
+    """Variant `b` in pool `here-a` and `a-b` in pool `here` have components of different names."""
     each = deployment()
     rows = (("here-a", f"b/{each.placement.config}"), ("here", f"a-b/{each.placement.config}"))
     alike = [

@@ -27,7 +27,7 @@ def test_none_is_written_where_one_is_there(tmp_path: Path) -> None:
 
 
 def test_a_name_that_no_file_can_have_leaves_no_folder(tmp_path: Path) -> None:
-    """`plan import trace --service` of 500 letters was refused and left an empty folder."""
+    """A refused file name leaves no empty folder behind."""
     with pytest.raises(InputError, match="cannot be written"):
         write_new_files(tmp_path / "deep" / "folder", {"a": "one", "9" * 500: "two"}, over=True)
     assert list(tmp_path.iterdir()) == []

@@ -91,7 +91,7 @@ def test_a_draft_is_started_or_the_launch_refused(framework: str) -> None:
 
 
 def test_techniques_without_an_option_in_the_command_are_notes() -> None:
-    """A plan that kept 85 % of its sessions in DRAM was exported without a word about DRAM."""
+    """A planned technique that the command cannot express is a note, such as sessions kept in DRAM."""
     each = with_phase(deployment("DP4-EP4"), "aggregated")
     assert not technique_said(each)
     wide = with_service(
@@ -124,7 +124,7 @@ def test_techniques_without_an_option_in_the_command_are_notes() -> None:
     ],
 )
 def test_a_power_cap_is_a_note_with_its_command(vendor: str, said: str) -> None:
-    """A capped part was started without a word about its cap."""
+    """A capped part has a note with the command that sets the cap."""
     each = deployment()
     assert "power cap" not in "\n".join(started(each).notes)
     hardware = each.hardware.model_copy(update={"power_cap_w": 450.0, "vendor": vendor})

@@ -84,7 +84,7 @@ def test_futures_have_the_mean_and_the_variance_of_the_model(level: str, n_steps
 
 
 def test_the_library_says_nothing_beside_the_forecast() -> None:
-    """Its first import undid that its warnings are ignored: the first fit of a process showed them."""
+    """The first fit of a process prints no warning of the library."""
     code = (
         "import numpy as np; from fleetplan.planner.forecast.fit import fitted; "
         "fitted(np.full(30, 5.0), 'month', 'constant', 1)"

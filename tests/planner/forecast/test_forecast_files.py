@@ -166,7 +166,7 @@ def test_the_fleet_file_has_the_demand_and_keeps_the_rest(capsys: pytest.Capture
 
 
 def test_rows_of_a_service_with_demand_in_one_region_need_none(capsys: pytest.CaptureFixture[str]) -> None:
-    """A planner's table of a service that one of two regions asks for was refused: region is a column."""
+    """A history needs no region column for a service with demand in one region."""
     Path("fleet.yaml").write_text(FLEET.replace(", eu: {2027Q1: 5, 2027Q2: 6}", ""), "utf-8")
     lines = [f"{day},chat,{86_400 * rate:.0f}" for day, rate in weekly_rates().items()]
     Path("history.csv").write_text("\n".join(["date,service,requests", *lines]), "utf-8")

@@ -229,7 +229,7 @@ def test_the_report_says_who_serves_whom() -> None:
 
 
 def test_of_many_flows_the_largest_are_named_and_the_others_added() -> None:
-    """Twelve regions with two services printed forty flows, of 0.00002 requests/s some."""
+    """The console names the largest flows between regions and sums the others."""
     plan = plan_of(solve(question(), (timed(1.0, 240.0, "x"),)))
     away = next(row for row in plan.placements if row.requests_per_s_by_origin)
     flows = {f"r{k}": {"all": float(k)} for k in range(1, 8)}

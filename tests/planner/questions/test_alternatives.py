@@ -248,7 +248,7 @@ def test_a_point_without_a_plan_of_its_own_is_the_best_one_before_it() -> None:
 
 
 def test_a_regret_does_not_come_before_the_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was told as the figure, or the plan of a point did not hold."""
+    """A frontier of a figure minimises that figure's expected value, not the regret."""
     asked: list[str] = []
     real = Resolver.answer
 
@@ -321,7 +321,7 @@ def test_the_commands(tmp_path: Path) -> None:
 
 
 def test_points_take_what_later_ones_do_better() -> None:
-    """A frontier within 1 % fell: $37.11 k at 20 % more headroom, $37.1 k at 30 %."""
+    """A point takes the plan of a later, tighter point that is cheaper."""
     asked = [ParetoPoint(f"+{n}", usd, 9.0, n / 10, "of demand") for n, usd in enumerate((10.0, 12.0, 11.5))]
     assert [point.usd for point in known_from_later(asked, "headroom")] == [10.0, 11.5, 11.5]
     lost = [*asked, ParetoPoint("+3", None, None, 0.3, "of demand")]

@@ -66,7 +66,7 @@ def told(least_usd: float, most_usd: float) -> FleetAnswer:
 
 
 def test_break_evens_are_not_searched_closer_than_the_gaps_decide() -> None:
-    """For L40S on `quarterly.yaml` 15 solves took six minutes, most of them to the end of their time."""
+    """A break-even search stops where the optimality gaps decide nothing more."""
     without, today = CostWithout(990.0, 1000.0), told(995.0, 1010.0)
     asked: list[float] = []
 

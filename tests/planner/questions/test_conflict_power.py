@@ -151,7 +151,7 @@ def test_power_is_taken_where_the_fewest_kilowatts_are_enough() -> None:
 
 @pytest.mark.parametrize("percent", [33.3, 100.0 / 3])
 def test_steps_of_a_reserve_in_per_cent_have_no_more_decimals_than_a_file(percent: float) -> None:
-    """33.3 % less 2 was 31.299999999999997 %, whose exact ratio no row of whole numbers can hold."""
+    """A relaxed reserve is a short decimal, whose exact ratio fits into a row of integers."""
     per_pool = fleet(
         services=[service("chat", 1.0)],
         hardware=[hardware("A", 8)],

@@ -54,10 +54,7 @@ def test_an_infeasible_fleet_is_explained_until_the_deadline_and_no_longer(
 def test_what_candidates_took_is_no_longer_there_for_reasons(
     candidates_s: float, left_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole answer ends so much after its limit, whatever took the time.
-
-    Candidates that take longer are given up; a last one that is not cut short leaves the least.
-    """
+    """The time of the candidates counts against the time for reasons, of which a minimum always remains."""
     now = [0.0]
     found: list[float] = []
 
@@ -100,7 +97,7 @@ def test_reasons_of_what_is_soon_proven_take_no_time_of_the_search(monkeypatch: 
 
 
 def test_no_question_begins_that_would_end_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has a fleet to build, which nothing cuts short; the last one began just before the deadline."""
+    """No question starts that would pass the deadline if it took as long as the ones already answered."""
     now, asked = [0.0], []
 
     def answered(*_: object) -> Verdict:
@@ -118,7 +115,7 @@ def test_no_question_begins_that_would_end_too_late(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_built_counts_where_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models that a solver decides at once took minutes of a processor to build, and counted for seconds."""
+    """Counted work includes the building of models."""
     built: list[int] = []
 
     def noted(*arguments: Any, **named: Any) -> PlanningModel:
@@ -138,7 +135,7 @@ def test_what_is_built_counts_where_work_is_limited(monkeypatch: pytest.MonkeyPa
 
 
 def test_no_service_is_evaluated_that_would_end_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hardware that a question made available was evaluated for ten services, 13 s past the deadline."""
+    """No service is evaluated that would pass the deadline if it took as long as those already evaluated."""
     now, evaluated = [0.0], []
 
     def built(fleet: Fleet, *_: object) -> CandidateSet:

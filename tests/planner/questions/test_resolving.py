@@ -229,7 +229,7 @@ def test_candidates_of_fewer_kinds_are_those_that_are_evaluated_for_them_alone()
 
 
 def test_a_question_after_a_solve_evaluates_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`plan alternatives` after `plan` evaluated one service after the other, and its limit came first."""
+    """A question reads the candidates of its plan from the cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache_home(tmp_path)))
     monkeypatch.delenv(SWITCH, raising=False)
     question = load_fleet(SCENARIOS / "region-loss.yaml")
@@ -248,7 +248,7 @@ def test_a_question_after_a_solve_evaluates_nothing(monkeypatch: pytest.MonkeyPa
 def test_services_that_nobody_evaluated_before_are_evaluated_together(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What evaluates ahead, and what says how many are left, were told of one service at a time."""
+    """Missing services are evaluated together, and progress counts the pairs of all of them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache_home(tmp_path)))
     monkeypatch.delenv(SWITCH, raising=False)
     question = load_fleet(SCENARIOS / "region-loss.yaml")

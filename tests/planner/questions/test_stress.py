@@ -137,7 +137,7 @@ def protected(**changes: object) -> Fleet:
 
 
 def test_what_survives_the_loss_of_a_region_is_served_after_it() -> None:
-    """The rest was held to survive another loss, which no region alone can, so nothing was served."""
+    """A fleet that has lost a region need not survive the loss of another."""
     for found in outcomes(protected(), replace(NOTHING, regions=("east", "west"))):
         assert found.broken == ()
         assert found.most_usd == pytest.approx(0.0)
@@ -152,7 +152,7 @@ def test_reserve_and_shares_of_pools_yield_when_a_region_is_lost() -> None:
 
 
 def test_hardware_that_no_longer_survives_a_loss_still_serves() -> None:
-    """Two cards of the west arrive late: the east alone could not be survived, and served nothing."""
+    """A fleet that cannot survive a loss, because its hardware is late, still serves its demand."""
     periods = ("2027Q1", "2027Q2")
     places = ("east", "west")
     demand = {("east", "2027Q2", "all"): 60.0, ("west", "2027Q2", "all"): 40.0}

@@ -39,7 +39,7 @@ def test_a_dask_cluster_makes_the_same_table(whole_sweep: Path, tmp_path: Path) 
 def test_points_that_take_long_are_solved_on_all_cores(
     whole_sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sweep of three points of `quarterly.yaml` used one core of two for three minutes."""
+    """A long sweep uses all cores, with at most one process for each point."""
     asked: list[tuple[int, bool]] = []
 
     @contextmanager

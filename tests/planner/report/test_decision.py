@@ -77,7 +77,7 @@ def test_few_orders_are_told_one_by_one_with_what_they_cost() -> None:
 
 
 def test_the_price_of_purchases_is_told_beside_their_write_off() -> None:
-    """Four hosts of 280 k$ were `buy 4 hosts: $175 k`, their write-off within the year."""
+    """The decision states the purchase price as well as the write-off within the horizon."""
     bought = order("B200", 3).model_copy(update={"capex_usd": 1_338_000.0})
     told = decision(plan(bought, order("H100", 1, "spot")))
     assert "$160 k of $1.17 M (purchase price $1.338 M); at most" in told
@@ -95,7 +95,7 @@ def test_a_gap_of_less_than_a_cent_is_none() -> None:
 
 
 def test_rounding_of_the_model_is_told_where_no_gap_is_left() -> None:
-    """Another order of a file cost $29 less than what was `optimal to the cent` (fuzz seed 921583)."""
+    """A plan without a gap states the rounding of the model, up to which it is optimal."""
     told = decision(plan(order("B200", 1), bound_usd=1.17e6, model_usd=1.17e6 + 29.5))
     assert told.endswith("; optimal but for rounding of $29.5")
 
@@ -251,7 +251,7 @@ def test_a_plan_that_is_no_simpler_is_not_called_so() -> None:
 
 
 def test_fewer_flows_between_regions_are_told_before_what_they_take() -> None:
-    """An API provider read `6 instead of 5 pairs of service and hardware` as its simpler plan."""
+    """A simpler plan names what it saves first, then what it adds."""
     local = Simplification(
         usd=177.0,
         hardware_kinds=6,

@@ -64,7 +64,7 @@ def test_reserve_and_what_is_out_of_service_are_not_idle() -> None:
 
 
 def test_hosts_that_a_replica_takes_whole_are_not_idle() -> None:
-    """The picture had two accelerators idle of a pool that the tables said was in use."""
+    """Accelerators that share a host with an exclusive replica are drawn as in use, as in the tables."""
     pools = tuple(
         use.model_copy(update={"used_accelerators": use.used_accelerators + 2, "accelerators": 9})
         if (use.pool, use.period) == ("hired", "2027Q1")

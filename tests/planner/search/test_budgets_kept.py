@@ -40,7 +40,7 @@ def answered(
 
 
 def test_the_cheapest_plan_comes_before_a_model_that_excludes_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan was $0.40 above its budget, the strict one left 0.3 requests/s more (fuzz seed 922825)."""
+    """Where a plan exceeds its budget by rounding, the cheapest plan is searched before a stricter model."""
     result, asked = answered(monkeypatch, [found(100.4, 7.4), found(100.0, 7.4)], most_usd=100.0)
     assert (result.objective_usd, result.status) == (100.0, SolveStatus.OPTIMAL)
     assert [strict for strict, _ in asked] == [False, False]

@@ -92,8 +92,7 @@ def test_what_is_not_proven_of_a_scenario_alone_is_part_of_the_gap(monkeypatch: 
 
 
 def test_a_regret_over_a_plan_that_may_serve_more_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three times the prices turned the least regret from 0 to 233,366 USD, both with a bound that was called
-    proven: the best plan for one scenario alone had served too little, and so cost too little."""
+    """A regret is proven only against scenario plans that are proven to serve all that is possible."""
     original = scenarios.search
 
     def serves_nothing(problem: Problem, *limits: Any) -> SearchResult:
@@ -145,7 +144,7 @@ def test_being_wrong_costs_in_either_direction() -> None:
 
 @pytest.mark.usefixtures("plain_figures")
 def test_unmet_demand_after_a_wrong_forecast_is_at_most_what_no_proof_came_for() -> None:
-    """A search that the clock cut off stated 33 requests/s as a fact; others served more of them."""
+    """Unmet demand without a proof is stated as "at most"."""
     plan = planned(question())
     short, idle = plan.wrong_forecasts
     assert "at most 5" not in printed(plan)
@@ -248,7 +247,7 @@ def test_another_solver_agrees(probability: float) -> None:
 
 
 def test_a_limit_of_tco_holds_in_the_mean_and_not_in_the_dearest_scenario() -> None:
-    """A plan of least regret did not hold where one scenario alone costs more than the mean may."""
+    """A limit on TCO holds for the mean of the scenarios, not for each."""
     free = planned(question("least-regret"))
     costs = {row.name: row.usd for row in free.demand_scenarios}
     assert min(costs.values()) < free.objective_usd < max(costs.values())

@@ -155,7 +155,7 @@ def test_a_larger_allowance_never_moves_more_away_and_none_changes_nothing(seed:
 
 @pytest.mark.parametrize("fleets", first_parts((3, 6), 0, more=1))
 def test_the_law_has_cases(fleets: int) -> None:
-    """Some of the random fleets above serve requests away from home, and some fewer once that may cost."""
+    """At least two random fleets above serve more requests at home where that may cost more."""
     pairs = [(repeated(seed), repeated(seed, chat=15.0, code=15.0)) for seed in range(fleets)]
     assert sum(away(after) < away(before) for before, after in pairs) >= 2
 

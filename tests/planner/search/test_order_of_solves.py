@@ -82,7 +82,7 @@ def test_no_more_is_told_of_a_regret_than_was_proven(proven: float) -> None:
 
 
 def test_plans_for_each_scenario_are_read_in_the_units_that_they_were_found_in() -> None:
-    """Loads of fast replicas have finer units where demand is small: joined, they broke a pool's share."""
+    """Joined plans keep the load units of their own scenario, finer where demand is small."""
     limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
     half_a_pool = replace(question().policy, max_share_per_pool=0.5)
     asked = question(policy=half_a_pool)
@@ -167,7 +167,7 @@ def test_purchases_for_another_scenario_may_be_the_best_that_is_known() -> None:
 
 @pytest.mark.parametrize(("status", "taken"), [(SolveStatus.LIMIT, True), (SolveStatus.WITHIN_GAP, False)])
 def test_a_little_more_of_the_goal_is_not_taken_at_any_cost(status: SolveStatus, taken: bool) -> None:
-    """A plan within the asked gap gave way to one of 0.2 % less energy and 5 % more cost, above the gap."""
+    """Within the asked gap of the goal, the cheaper plan wins."""
     goal = Goal("energy", "kWh", 1)
     together = SearchResult(
         status, Solution(), 114e3, 113.9e3, "test", 0.0, 0.0, ReachedGoal(goal, 18_330.0, 18_250.0)
@@ -218,7 +218,7 @@ class SlowSearches:
 
 
 def test_a_search_keeps_its_time_while_its_gap_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small fleet ended after 3.7 of 10 s at a gap of 4.2 %: the rest was kept for each scenario alone."""
+    """The joint search keeps its time while its gap is open; scenarios alone get a small share."""
     slow = SlowSearches(monkeypatch, 1.0, 1.0, leave_open=True)
     _, result, wrong = slow.run(question())
     assert slow.times() == [
@@ -307,7 +307,7 @@ def test_no_scenario_alone_costs_more_than_the_plan_for_all_of_them(monkeypatch:
 def test_a_wrong_forecast_begins_with_what_was_planned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Purchases for a high demand left 5.9 requests/s of a low one unserved, in the time that there was."""
+    """The search after a wrong forecast starts from the placements of the forecast plan."""
     real = scenarios.search
     begun: dict[str, int] = {}
 

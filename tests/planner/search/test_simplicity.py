@@ -66,7 +66,7 @@ def test_one_kind_of_hardware_is_worth_what_the_policy_allows() -> None:
 
 
 def test_load_that_the_solver_wastes_is_no_price_of_simplicity() -> None:
-    """A random fleet: the solver counted 2.37 USD more for the simpler plan, of which it wasted 1.50 USD."""
+    """The price of simplicity is the difference of two exact plans, without load that the solver wastes."""
     solved = solve(mixed(0.5), MIXED, gap=GAP)
     plan = plan_of(solved)
     waste_usd = 7.0
@@ -156,7 +156,7 @@ def test_accelerators_that_are_paid_for_stay_free_where_they_can() -> None:
 
 
 def test_a_bound_is_not_above_the_cheapest_plan_that_is_known() -> None:
-    """Random fleet 902835: the model rounded 435,384.82 up to 435,386.75 USD, and its bound with it."""
+    """A bound that the model rounds up is lowered to the cost of the cheapest known plan."""
     solved = solve(mixed(0.5), MIXED, gap=GAP)
     plan = plan_of(solved)
     assert plan.simplification is not None
@@ -205,10 +205,7 @@ def test_the_price_is_on_the_first_screen_and_in_the_report() -> None:
 
 
 def test_idle_accelerators_of_another_kind_serve_with_fewer() -> None:
-    """A fleet ran 23 accelerators of one kind where 8 of another, paid for and idle, serve the same.
-
-    The small ones draw 2.3 kW and the large ones 2.33 kW: the cheapest plan has small ones.
-    """
+    """Eight idle accelerators replace 23 small ones within the gap, though the small ones draw less power."""
     asked = fleet(
         services=[service("chat", 23.0)],
         hardware=[hardware("small", 1), hardware("large", 8)],

@@ -64,7 +64,7 @@ def test_what_is_proven_is_not_minimised_again(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_plan_that_serves_more_is_found_from_a_cheaper_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan of quarterly.yaml left 5.6 requests/s unmet, and $53 k of its budget unused."""
+    """A cheaper plan starts another search for less unmet demand, until nothing improves."""
     stages = stages_of_scarce()
     lefts = iter([9, 4, 4])
     searched = []

@@ -77,7 +77,7 @@ def test_what_is_unmet_at_several_times_is_its_most() -> None:
 
 
 def test_how_much_more_another_plan_might_serve_is_said_of_the_goal_alone() -> None:
-    """Demand was called unmet for certain within the gap of a plan that could serve it."""
+    """Where demand served is the goal, the upper bound is stated of it and not of unmet demand."""
     plan = scarce(objective="served").plan
     assert plan is not None
     assert plan.unmet

@@ -154,7 +154,7 @@ def test_what_was_left_out_and_what_gave_the_rates_is_held_against_what_is_found
 
 
 def test_a_sequence_longer_than_any_that_is_tried_is_not_stated() -> None:
-    """A random fleet: a small model on much memory held the longest sequence, and one token more."""
+    """A plan states no sequence longer than the longest one tried, even where it fits the memory."""
     problem, plan = PLANS["launched models"]()
     assert plan.inputs is not None
     longest = plan.inputs.launches[0].model_copy(update={"sequence_tokens": LONGEST_TRIED_TOKENS + 1})

@@ -74,7 +74,7 @@ def test_a_decode_all_reduce_across_hosts_takes_some_times_longer(
 
 @pytest.mark.parametrize("system", ["h100_sxm", "b200_sxm", "gb200", "b60"])
 def test_a_large_all_gather_takes_half_of_an_all_reduce(system: str, toy: Accelerator) -> None:
-    """It moves half as much. Those of oneCCL took twice as long on four cards, read as NCCL's are."""
+    """An all-gather moves half the bytes of an all-reduce, in the tables of NCCL and of oneCCL."""
     source = OperatorSource(replace(toy, measured_system=system), "vllm", TableLibrary(system))
     dims = {"ranks": np.array([4]), "message_bytes": np.array([1 << 26]), "stride": np.array([1])}
     gather, reduce = (
@@ -88,7 +88,7 @@ def test_a_large_all_gather_takes_half_of_an_all_reduce(system: str, toy: Accele
 def test_experts_in_int4_take_no_longer_than_those_in_bf16(
     toy: Accelerator, tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:
-    """Tables of vLLM 0.19 had them at twice the time, which a quarter of the bytes is read in."""
+    """INT4 experts read a quarter of the bytes of BF16 experts, so they are never slower."""
     part = replace(toy, name=name, hbm_gb_per_s=4800.0, measured_system=name)
     source = OperatorSource(part, "vllm", TableLibrary(name, cache_folder=tmp_path_factory.mktemp("cache")))
     tokens = np.array([8, 32, 64, 128, 256])

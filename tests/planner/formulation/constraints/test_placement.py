@@ -42,7 +42,7 @@ def test_a_share_of_a_small_service_is_no_rounding() -> None:
 
 
 def test_the_rounding_of_a_share_is_that_of_the_fine_units_of_fast_replicas() -> None:
-    """A replica that does 10,000 times the demand has finer load units; the verifier allowed whole ones."""
+    """The tolerance of a share is the load unit of its replicas, finer for fast ones."""
     question = fleet(
         services=[service("chat", 1.0)],
         hardware=[hardware("A", 1), hardware("B", 1)],
@@ -69,7 +69,7 @@ def test_the_rounding_of_a_share_is_that_of_the_fine_units_of_fast_replicas() ->
 
 
 def test_what_is_served_where_nothing_is_asked_for_passes_every_share() -> None:
-    """A plan that was changed by hand is refused with a reason: the share of nothing was a division by it."""
+    """Traffic without demand exceeds every limit on a share."""
     question = fleet(
         services=[service("chat", {("here", QUARTERS[0], "all"): 4.0}, periods=QUARTERS)],
         hardware=[hardware("A", 1)],

@@ -24,7 +24,7 @@ def test_the_limit_is_on_facility_power() -> None:
 
 
 def test_a_cap_counts_in_what_is_used_of_the_limit() -> None:
-    """A plan with a capped part did not hold: its limit was said to be used by the power without the cap."""
+    """A power limit counts a capped part at its cap."""
     capped = replace(hardware("A", 1, 1000.0), uncapped_w_per_accelerator=1600.0)
     question = fleet(
         services=[service("chat", 3.0)],

@@ -90,7 +90,7 @@ def test_a_written_off_host_still_serves() -> None:
 
 @pytest.mark.parametrize("first", ["kept", "free"])
 def test_the_order_of_pools_that_an_offer_may_join_is_of_no_account(first: str) -> None:
-    """An offer joined the first pool of the file: three more were rented where two do."""
+    """An offer joins the pool that needs fewer units, in either order of the file."""
     kept = replace(rented_pool("kept", 1, 1.0, hardware="A", per_host=1), reserve_hosts=2)
     free = rented_pool("free", 1, 1.0, hardware="A", per_host=1)
     asked = fleet(

@@ -191,7 +191,7 @@ def test_random_fleets_have_one_optimum(seed: int) -> None:
 
 
 def test_a_loss_is_survived_in_every_quarter() -> None:
-    """West buys for the loss of east in the quarter in which east has grown, and not before."""
+    """West rents for the loss of east from the quarter in which east grows."""
     periods, places = ("2026Q1", "2026Q2"), ("east", "west")
     demand = {("east", "2026Q1", "all"): 1.0, ("east", "2026Q2", "all"): 3.0}
     question = fleet(

@@ -243,7 +243,7 @@ def test_a_relaxation_without_a_plan_is_one_of_two_proofs(
 
 @pytest.mark.usefixtures("blocks_for_all", "whole_search")
 def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
-    """The first round of a large scarce fleet took longer than the time for weighing."""
+    """Overtime lets the first round end, so that every block has a bound."""
     price, bounds = PricingSearch._price_blocks, []
 
     def when_time_is_over(self: PricingSearch, workers: Workers, prices: Prices) -> PricingRound | None:

@@ -84,7 +84,7 @@ def test_blocks_go_on_from_the_plan_and_the_bound_of_the_whole(
 def test_the_whole_ends_where_its_gap_no_longer_shrinks(
     stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten seconds passed with HiGHS's final bound, where blocks found the missing plan in one."""
+    """The search over blocks takes over where the gap of the whole model stalls."""
     monkeypatch.setattr(whole_first, "STALLED_S", 30.0 if stopped else 0.3)
     real, stop = whole_first.solve_model, Stop()
     ended: list[float] = []

@@ -118,7 +118,7 @@ def test_a_program_without_a_solution_is_infeasible_whatever_it_begins_with() ->
 
 
 def seven_variables(share: float) -> tuple[Rows, Array]:
-    """The smallest program that was found of which HiGHS proves a false optimum, and its cost.
+    """The smallest known program of which HiGHS proves a false optimum, and its cost.
 
     One demand, just below 1, is carried by q or r, each of 1 at the most; what r carries takes n and what q
     carries m, in whole numbers. r alone carries it for n = 2; HiGHS says 3 (benchmarks/highs-presolve.md).
@@ -144,10 +144,10 @@ def test_a_demand_with_nothing_to_spare_has_no_false_optimum(share: float) -> No
 
 
 def unit_coefficients() -> tuple[Rows, Array]:
-    """The smallest program that HiGHS calls infeasible if its presolve goes without probing, and its cost.
+    """The smallest known program that HiGHS calls infeasible if its presolve skips probing, and its cost.
 
-    It was a random fleet's, with its least cost as a limit. Every coefficient is a whole number, a half or
-    0.3, and the optimum is 1 (benchmarks/highs-presolve.md).
+    A fleet's least cost is its limit. Every coefficient is a whole number, a half or 0.3, and the optimum
+    is 1 (benchmarks/highs-presolve.md).
     """
     x = np.eye(20)
     rows: list[tuple[Array, float, float]] = [

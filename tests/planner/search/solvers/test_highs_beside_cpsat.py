@@ -163,7 +163,7 @@ def test_two_searches_of_highs_prove_what_one_proves(seed: int) -> None:
 
 
 def test_of_a_known_plan_only_what_is_better_is_looked_for() -> None:
-    """Points of a frontier began with the plan before them, which HiGHS never heard of."""
+    """HiGHS receives the known objective and searches for better plans only."""
     model = cover(1)
     solver = cp_model.CpSolver()
     assert solver.solve(model) == cp_model.OPTIMAL
@@ -184,7 +184,7 @@ def test_of_a_known_plan_only_what_is_better_is_looked_for() -> None:
 def test_work_of_highs_is_for_what_is_better_than_the_plan_that_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Points of a sweep were searched by HiGHS without the plan that CP-SAT had found."""
+    """HiGHS starts from the plan that CP-SAT knows."""
     model, starts = cover(1), []
     plain = reproducible.Job
 
@@ -300,7 +300,7 @@ def _runs(process: int) -> bool:
 
 
 def test_a_poor_plan_asks_for_no_finer_gap_than_a_good_one() -> None:
-    """A sweep's point asked HiGHS for 1.99 % of what is decided where 3 % were 1 % of the whole cost."""
+    """The gap asked of HiGHS follows from the bound, fixed costs included, not from the current plan."""
     fixed, asked = 27.0, 0.01
 
     def enough(objective: float, bound: float) -> bool:
@@ -321,7 +321,7 @@ def test_a_poor_plan_asks_for_no_finer_gap_than_a_good_one() -> None:
 
 @pytest.mark.parametrize("objective", [-10.0, 10.0])
 def test_the_gap_of_a_plan_that_earns_is_no_wider_than_that_of_its_whole_cost(objective: float) -> None:
-    """HiGHS was asked for plans better by nine tenths where hosts are sold, and proved nothing of others."""
+    """The gap asked of HiGHS is that of the whole cost, also where the decided part earns money."""
     fixed, asked = 37.0, 0.01
 
     def enough(objective: float, bound: float) -> bool:

@@ -85,7 +85,7 @@ for moment in range(*map(int, sys.argv[1:])):
     "moments", first_parts(("250 410 4", *(f"{at} {at + 80} 1" for at in range(1, 481, 80))), 1)
 )
 def test_a_search_ends_at_whatever_moment_it_is_stopped(moments: str) -> None:
-    """In the wait for a search, a handler that raised left locks taken: nothing ended it any more."""
+    """A search ends and releases its locks, whichever moment a signal interrupts."""
     done = ran(["-c", AT_ANY_MOMENT, *moments.split()], timeout_s=60.0, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 

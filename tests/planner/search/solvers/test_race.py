@@ -40,7 +40,7 @@ def test_a_solve_without_a_plan_gives_up_when_its_patience_ends() -> None:
 
 
 def test_a_claim_that_there_is_no_plan_ends_patience_sooner() -> None:
-    """HiGHS claimed it after 7 s of 180, and 52 s more went by without a second proof."""
+    """A claim of infeasibility shortens the wait for a second proof."""
     best = BestFound(lambda *_: False, lambda _: None, Proofs(least=0.0))
     claimed_s = 0.2
     with race._impatience(best, Patience(seconds=LIMIT_S), time.monotonic() - claimed_s) as given_up:
@@ -61,7 +61,7 @@ def test_a_solve_with_a_plan_goes_on() -> None:
 def test_a_plan_that_a_search_begins_with_is_known_whatever_the_search_finds(
     by_clock: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On `quarterly.yaml` the least energy 2 % above the least TCO was above that 1 % above it."""
+    """A search returns at least the plan that it starts from."""
     model = market_split(forgiving=True)
     for index, name in enumerate(each.name for each in model.proto.variables):
         # What is missed is left to be completed.

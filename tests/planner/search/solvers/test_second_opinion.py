@@ -1,4 +1,4 @@
-"""A proof of infeasibility counts once another one confirms it: CP-SAT's presolve has been wrong."""
+"""Infeasibility counts as proven when a second proof confirms it: CP-SAT's presolve can be wrong."""
 
 from __future__ import annotations
 
