@@ -198,17 +198,17 @@ def test_twice_the_rows_take_no_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     # Limits that the shorter trace already goes beyond.
-    monkeypatch.setattr(arrival_counts, "EXACT_ARRIVALS", 2000)
-    monkeypatch.setattr(arrival_counts, "MOST_BINS", 1 << 10)
-    monkeypatch.setattr(session_counts, "MOST_SESSIONS", 1000)
-    monkeypatch.setattr(session_counts, "FIRST_BLOCKS", 2000)
-    monkeypatch.setattr(prefix_blocks, "REMEMBERED_BLOCKS", 1000)
-    monkeypatch.setattr("fleetplan.perfmodel.replay.trace_rows.BATCH_ROWS", 1 << 10)
-    paths = [tmp_path / f"{rows}.trace" for rows in (6000, 12_000)]
-    for path, rows in zip(paths, (6000, 12_000), strict=True):
+    monkeypatch.setattr(arrival_counts, "EXACT_ARRIVALS", 1000)
+    monkeypatch.setattr(arrival_counts, "MOST_BINS", 1 << 9)
+    monkeypatch.setattr(session_counts, "MOST_SESSIONS", 500)
+    monkeypatch.setattr(session_counts, "FIRST_BLOCKS", 1000)
+    monkeypatch.setattr(prefix_blocks, "REMEMBERED_BLOCKS", 500)
+    monkeypatch.setattr("fleetplan.perfmodel.replay.trace_rows.BATCH_ROWS", 1 << 9)
+    paths = [tmp_path / f"{rows}.trace" for rows in (3000, 6000)]
+    for path, rows in zip(paths, (3000, 6000), strict=True):
         path.write_text("\n".join(rows_of(form, rows)), encoding="utf-8")
     # What is made once for all traces: a short one makes it, without the cost of counting its bytes.
     derive(paths[0])
     shorter, longer = map(peak_bytes, paths)
     # Less than three bytes a row; times and lengths alone would take sixteen.
-    assert longer - shorter < 3 * 6000
+    assert longer - shorter < 3 * 3000

@@ -152,6 +152,7 @@ def test_periods_are_decided_among_few_slots_and_among_all_where_those_have_no_p
     plan, plan_jobs = PeriodPlans.steps, Periods.plan_jobs
     decided: list[list[Job]] = []
     batches: list[Sequence[AnyJob]] = []
+    ended: list[bool] = []
 
     def noted(self: Periods, *args: Any, **options: Any) -> list[Job]:
         decided.append(plan_jobs(self, *args, **options))
@@ -168,14 +169,13 @@ def test_periods_are_decided_among_few_slots_and_among_all_where_those_have_no_p
             if lacks_a_plan and len(batches) == 2:
                 answers = [Answer(None, np.inf, -np.inf), *answers[1:]]
             jobs = _further(steps, answers)
+        ended.append(True)
 
     monkeypatch.setattr(Periods, "plan_jobs", noted)
     monkeypatch.setattr(PeriodPlans, "steps", planned)
     planning = built(several_periods_case(6))
     limits = SolverLimits(20.0, 1, 2, Stop())
-    block_solve.solve_in_blocks(
-        planning, parts_of(planning), limits, lambda *_: len(batches) > 3, lambda _: None
-    )
+    block_solve.solve_in_blocks(planning, parts_of(planning), limits, lambda *_: bool(ended), lambda _: None)
     among_few = decided[1]
     assert list(batches[1]) == among_few
     assert len(among_few) > 1

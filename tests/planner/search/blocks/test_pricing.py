@@ -183,7 +183,8 @@ def test_the_program_of_whole_supply_runs_beside_rounds_where_it_pays(
 
     monkeypatch.setattr(SearchState, "raise_bound", noted_bound)
     monkeypatch.setattr(SupplyRounds, "round", noted_round)
-    steps_of_a_search(monkeypatch, whole_search, 0.7)
+    # After the first round of supply nothing runs beside rounds of prices.
+    steps_of_a_search(monkeypatch, whole_search, 0.7, lambda _: bool(supply_rounds))
     assert (("integer supply", False) in heard) == pays
 
 

@@ -8,12 +8,15 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.parts import first_of
 
 from fleetplan.planner.search.solvers.highs_answers import solve
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Array, Effort, Job, Rows, no_programs
 from fleetplan.planner.search.solvers.highs_reduction import ReducedRows, reduced_rows
 
-PROGRAMS = 300
+PROGRAMS = (100, 300)
+"""Random programs of a test in `make test` and in `make test-more`."""
+
 EXACT = Effort(10.0, ANY_NODES, 0.0)
 
 
@@ -46,16 +49,17 @@ def left(reduced: ReducedRows) -> Rows:
     return Rows(plain, rows.row_lower, rows.row_upper, rows.lower, rows.upper, rows.whole)
 
 
-def programs() -> Iterator[tuple[Rows, Array]]:
+def programs(count: int) -> Iterator[tuple[Rows, Array]]:
     """Random programs and costs."""
     draw = np.random.default_rng(5)
-    for _ in range(PROGRAMS):
+    for _ in range(count):
         yield random_program(draw), draw.integers(-5, 6, 4).astype(float)
 
 
-def test_a_reduced_program_has_the_same_solutions() -> None:
+@pytest.mark.parametrize("count", first_of(PROGRAMS, 1))
+def test_a_reduced_program_has_the_same_solutions(count: int) -> None:
     smaller = none = 0
-    for rows, cost in programs():
+    for rows, cost in programs(count):
         reduced = reduced_rows(rows)
         expected = solutions(rows)
         if reduced is None:
@@ -68,13 +72,14 @@ def test_a_reduced_program_has_the_same_solutions() -> None:
             own = cost[reduced.kept] @ np.array(values)
             assert reduced.constant(cost) + own == pytest.approx(cost @ reduced.whole(np.array(values)))
         smaller += len(reduced.kept) < 4
-    assert smaller > PROGRAMS // 2
-    assert none > PROGRAMS // 20
+    assert smaller > count // 2
+    assert none > count // 20
 
 
-def test_highs_answers_reduced_programs_in_terms_of_the_whole() -> None:
+@pytest.mark.parametrize("count", first_of(PROGRAMS, 1))
+def test_highs_answers_reduced_programs_in_terms_of_the_whole(count: int) -> None:
     begun = 0
-    for number, (rows, cost) in enumerate(programs()):
+    for number, (rows, cost) in enumerate(programs(count)):
         expected = solutions(rows)
         costs = sorted(float(cost @ np.array(values)) for values in expected)
         # Every other program begins with a solution, which need not be a good one.
@@ -88,7 +93,7 @@ def test_highs_answers_reduced_programs_in_terms_of_the_whole() -> None:
             assert found.bound == pytest.approx(costs[0], abs=1e-5)
             assert found.values is not None
             assert tuple(found.values.tolist()) in expected
-    assert begun > PROGRAMS // 5
+    assert begun > count // 5
 
 
 def test_the_bound_of_an_integer_is_rounded_and_that_of_a_rate_is_not() -> None:
