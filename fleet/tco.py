@@ -20,6 +20,7 @@ months) or a month (h = 730, m = 1), by its `Calendar`; a year has 12 / m of the
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -37,7 +38,12 @@ SAME_RATIO: Final = 1e-12
 
 def interest_per_period(rate_per_year: float, calendar: Calendar) -> float:
     """Return the interest per period that compounds to a yearly rate."""
-    return float((1 + rate_per_year) ** (1 / calendar.per_year) - 1)
+    return math.expm1(math.log1p(rate_per_year) / calendar.per_year)
+
+
+def _discounted(interest: float, periods: int) -> float:
+    """Return what a dollar loses in present value over some periods; exact for the smallest interest too."""
+    return -math.expm1(-periods * math.log1p(interest))
 
 
 def present_value_ratio(rate_per_year: float, periods: int, calendar: Calendar) -> float:
@@ -81,8 +87,7 @@ def write_off_usd(
     value_usd, later_usd = capex_usd * value_ratio, capex_usd * later_ratio
     if interest == 0:
         return (value_usd - later_usd) / (end - start)
-    worth_of_one = (1 + interest) ** (start - end)
-    return (value_usd - later_usd * worth_of_one) * interest / (1 - worth_of_one)
+    return (value_usd - later_usd) * interest / _discounted(interest, end - start) + later_usd * interest
 
 
 def _span(
@@ -117,8 +122,8 @@ def book_value_usd(
     charge_usd = write_off_usd(capex_usd, life_periods, age, residual_ratio, interest, value_by_age)
     if interest == 0:
         return capex_usd * value_ratio - (age - start) * charge_usd
-    growth = (1 + interest) ** (age - start)
-    return capex_usd * value_ratio * growth - charge_usd * (growth - 1) / interest
+    grown = math.expm1((age - start) * math.log1p(interest))
+    return capex_usd * value_ratio * (1 + grown) - charge_usd * grown / interest
 
 
 def owned_write_off_usd(
@@ -186,7 +191,7 @@ def loan_payment_usd(price_usd: float, loan: Loan, calendar: Calendar) -> float:
     borrowed_usd = price_usd * (1 - loan.down_payment_ratio)
     if interest == 0:
         return borrowed_usd / loan.periods
-    return float(borrowed_usd * interest / (1 - (1 + interest) ** -loan.periods))
+    return borrowed_usd * interest / _discounted(interest, loan.periods)
 
 
 def loan_interest_usd(price_usd: float, loan: Loan, period: int, calendar: Calendar) -> float:
@@ -198,7 +203,7 @@ def loan_interest_usd(price_usd: float, loan: Loan, period: int, calendar: Calen
         return 0.0
     interest = interest_per_period(loan.interest_rate_per_year, calendar)
     left = loan.periods - period
-    return float(loan_payment_usd(price_usd, loan, calendar) * (1 - (1 + interest) ** -left))
+    return loan_payment_usd(price_usd, loan, calendar) * _discounted(interest, left)
 
 
 def tax_deferral_ratio(

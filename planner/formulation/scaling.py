@@ -134,7 +134,9 @@ def whole_limit(
 ) -> tuple[list[int], int]:
     """Return integers of a row ``sum weight * x <= limit`` that the unrounded row implies.
 
-    Weights are rounded down, the limit up, in a unit that limits the total error, as far as 64 bits allow.
+    Weights are rounded towards 0, the limit up, in a unit that limits the total error, as far as 64 bits
+    allow. A negative weight counts as a positive one of what its variable lacks to its bound: of a demand of
+    which most stays unmet, the rounding is that of the served part.
 
     Parameters
     ----------
@@ -148,7 +150,11 @@ def whole_limit(
     finest = math.floor(LARGEST_SUM / 4 / max(total, Fraction(1, 10**9)))
     needed = 10 ** math.ceil(math.log10((used + 1) / error)) if error else finest
     resolution = max(min(needed, finest), 1)
-    return [math.floor(weight * resolution) for weight in weights], math.ceil(limit * resolution)
+    whole = [int(weight * resolution) for weight in weights]
+    signed = list(zip(weights, whole, bounds, strict=True))
+    lacking = sum((-weight * bound for weight, _, bound in signed if weight < 0), Fraction(0))
+    whole_lacking = sum(-each * bound for weight, each, bound in signed if weight < 0)
+    return whole, math.ceil((limit + lacking) * resolution) - whole_lacking
 
 
 def whole_weights(values: Sequence[Fraction], resolution: int = WEIGHT_RESOLUTION) -> list[int]:

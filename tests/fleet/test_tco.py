@@ -3,7 +3,7 @@
 import pytest
 
 from fleetplan.fleet import tco
-from fleetplan.fleet.inventory import Offer, Owned
+from fleetplan.fleet.inventory import Loan, Offer, Owned
 from fleetplan.fleet.inventory.periods import QUARTERS, Calendar
 from fleetplan.fleet.units import HOURS_PER_QUARTER
 
@@ -41,6 +41,21 @@ def test_write_off_is_even_and_ends() -> None:
     assert tco.write_off_usd(320_000, 16, 16) == 0
     assert tco.write_off_usd(320_000, 16, -1) == 0
     assert sum(tco.write_off_usd(320_000, 16, age) for age in range(-3, 30)) == pytest.approx(320_000)
+
+
+@pytest.mark.parametrize("yearly", [1e-6, 1e-9, 1e-12])
+def test_an_annuity_of_hardly_any_interest_is_a_straight_line(yearly: float) -> None:
+    """Without cancellation: growth less 1 has few digits left."""
+    interest = tco.interest_per_period(yearly, QUARTERS)
+    assert interest == pytest.approx(yearly / 4, rel=2 * yearly)
+    usd = tco.write_off_usd(320_000, 16, 3, 0.1, interest)
+    # The interest on 9.5 sixteenths of the loss, and on the residual value.
+    assert usd - 18_000 == pytest.approx((18_000 * 8.5 + 32_000) * interest, rel=1e-4, abs=1e-10)
+    book = tco.book_value_usd(320_000, 16, 4, 0.1, interest)
+    assert book == pytest.approx(320_000 - 4 * 18_000, rel=2 * yearly)
+    loan = Loan(12, yearly, 0.0)
+    assert tco.loan_payment_usd(120_000, loan, QUARTERS) == pytest.approx(10_000, rel=2 * yearly)
+    assert tco.loan_interest_usd(120_000, loan, 0, QUARTERS) == pytest.approx(120_000 * interest, rel=1e-5)
 
 
 def test_an_owned_host_is_written_off_from_its_start() -> None:

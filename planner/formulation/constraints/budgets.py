@@ -83,10 +83,13 @@ def _limit(
 ) -> None:
     """Limit the sum of fixed, variable and traffic costs."""
     (sums, traffic), (fixed, limit) = costs, amounts
-    terms = [*sums, *traffic.terms]
+    terms = [*sums, *traffic.terms, *((unmet, -each) for unmet, _, each in traffic.served)]
     bounds = [int(variable.proto.domain[1]) for variable, _ in terms]
     room = 0.0 if problem.strict_budgets else traffic.whole_units
-    left = exact(limit + ROUNDING_RATIO * limit + room) - exact(fixed) - exact(traffic.constant)
+    whole_demand = sum(units * exact(each) for _, units, each in traffic.served)
+    left = (
+        exact(limit + ROUNDING_RATIO * limit + room) - exact(fixed) - exact(traffic.constant) - whole_demand
+    )
     weights, most = whole_limit(
         [exact(each) for _, each in terms], bounds, left, exact(ERROR_RATIO * abs(limit))
     )

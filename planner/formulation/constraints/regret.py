@@ -13,7 +13,7 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.objective.tco import fixed_usd, scenario_cost
-from fleetplan.planner.formulation.scaling import usd_units
+from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 
@@ -38,7 +38,8 @@ def decide(model: cp_model.CpModel, problem: Problem, variables: Variables) -> N
     best = tuple((problem.scenario_optima or {}).values())
     dearest_usd = max(abs(each.usd) for each in best)
     standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
-    most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)
+    # The rows add a scenario's cost, of up to `LARGEST_SUM`.
+    most = min(REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1), LARGEST_SUM // 2)
     least = -most
     if not variables.unmet and problem.bound_by_scenarios:
         proven_usd = max(each.bound_usd - each.usd for each in best)

@@ -53,6 +53,10 @@ USED_UNITS: Final = 10**16
 """Objective units of the largest possible energy or carbon: a rate unit, 1e-8 of a demand, is some of them,
 and sums stay within 64 bits."""
 
+FINE_WEIGHT: Final = 10**5
+"""Least objective units of a rate unit to sum up what is served: rounding them changes it by 5e-6. If a rate
+unit has fewer, the draw of the whole demand is exact, and that of unmet demand is rounded."""
+
 SERVED_SCALE_RATIO: Final = 1e-6
 """Least base of a gap of served demand, as a share of the whole demand: served demand is demand less unmet
 demand, and near 0 float noise of 1e-16 of the demand remains."""
@@ -226,6 +230,13 @@ def _energy(problem: Problem, variables: Variables, goal: Goal) -> cp_model.Line
     weights = [round(each * goal.resolution) for _, each in terms]
     decided = cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], weights)
     constant = traffic.constant + _idle_of_existing(problem, goal.name)
+    for unmet, units, each in traffic.served:
+        weight = round(each * goal.resolution)
+        if weight >= FINE_WEIGHT:
+            decided += weight * (units - unmet)
+        else:
+            constant += units * each
+            decided -= weight * unmet
     return decided + round(constant * goal.resolution)
 
 

@@ -44,12 +44,16 @@ class TrafficSum:
         Constant part.
     terms : list[Term]
         Variable part; no load has a negative weight.
+    served : list[tuple[IntVar, int, float]]
+        Unmet demand, the units of the whole demand, and the draw of a unit that is served. A row rounds that
+        draw alone: of a demand of which most stays unmet, the draw of the whole would hide that of the rest.
     whole_units : float
         Excess of the sum over a plan's traffic, due to whole load units.
     """
 
     constant: float = 0.0
     terms: list[Term] = field(default_factory=list)
+    served: list[tuple[cp_model.IntVar, int, float]] = field(default_factory=list)
     whole_units: float = 0.0
 
 
@@ -124,9 +128,13 @@ def _add_class(
         found.terms.append((variables.worked[place], served * unit))
         return
     planned_ratio = problem.services[cell.service].planned_ratio
-    found.constant += served * cell.requests_per_s[place[1]] * planned_ratio
-    if place in variables.unmet:
-        found.terms.append((variables.unmet[place], -served * unit))
+    demand = served * cell.requests_per_s[place[1]] * planned_ratio
+    units = rate_scales(problem)[cell.service].demand_units(cell.requests_per_s[place[1]])
+    if place in variables.unmet and units:
+        # Whole units exceed the demand: if all of it is unmet, nothing is drawn.
+        found.served.append((variables.unmet[place], units, demand / units))
+    else:
+        found.constant += demand
 
 
 def _least(loads: Sequence[_Load]) -> float:

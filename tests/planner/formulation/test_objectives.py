@@ -82,6 +82,18 @@ def test_a_few_load_units_are_told_apart(objective: str) -> None:
     assert reached(solved).bound == pytest.approx(reached(solved).value)
 
 
+@pytest.mark.parametrize("objective", ["energy", "carbon"])
+def test_the_little_that_is_served_of_a_huge_demand_counts(objective: str) -> None:
+    """What is left of the whole demand's draw less that of unmet demand is not the sum of their roundings."""
+    huge = (service("chat", 1e9 - 1),)
+    offers = (rent_offer("hot", 1.0, maximum=3), rent_offer("cool", 3.0, maximum=3))
+    asked = question(objective, services=huge, offers=offers)
+    solved = solve(replace(asked, policy=replace(asked.policy, unmet="penalise")), RUNS)
+    # All six at full load, within the rate unit of ten requests/s.
+    kwh = (3 * 1.5 + 3 * 0.5) * 1.2 * QUARTER_H
+    assert reached(solved).value <= kwh * (0.4 if objective == "carbon" else 1.0) * (1 + 1e-6)
+
+
 def test_shares_of_the_periods_are_exact() -> None:
     """A third in millionths would tell plans apart that run as many accelerators."""
     periods = ("2026Q1", "2026Q2", "2026Q3")

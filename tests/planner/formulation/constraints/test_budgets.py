@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
@@ -10,6 +12,11 @@ from tests.planner.family_examples import EXAMPLES
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Budget, Fleet
+from fleetplan.planner.formulation import build_model
+from fleetplan.planner.formulation.objective.tco import load_usd
+from fleetplan.planner.formulation.objective.traffic import traffic_sum
+from fleetplan.planner.formulation.scaling import whole_limit
+from fleetplan.planner.problem import build_problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 
@@ -101,6 +108,36 @@ def test_no_plan_takes_the_load_units_that_a_budget_leaves() -> None:
     # Within the energy of a load unit.
     assert found.usd == pytest.approx(6880.0, abs=7.0 * 1.2 * 0.1 * 2190.0 / LOAD_UNITS_PER_REPLICA)
     assert found.usd <= 6880.0 * (1 + 1e-6)
+
+
+def test_a_whole_row_rounds_what_is_served_of_a_huge_demand_not_what_is_unmet() -> None:
+    """Rounding 1e8 unmet units of 200 USD allowed 3 USD too much, though nothing of them was served."""
+    unmet, usd, limit, error = 10**8, Fraction("200.123456789"), Fraction(10**6), Fraction(1, 2)
+    load, each = 10**7, Fraction("0.125")
+    weights, most = whole_limit([-usd, each], [unmet, load], limit - unmet * usd, error)
+    allowed = (most - weights[0] * unmet) // weights[1]
+    assert limit <= (allowed + 1) * each
+    assert allowed * each <= limit + error
+
+
+def test_demand_of_half_a_rate_unit_takes_no_more_off_than_it_costs() -> None:
+    here = region(pue=1.2, energy_usd_per_kwh=(0.3,))
+    question = fleet(
+        services=[service("chat", {"many": 1e9 - 1, "few": 5.0}, classes={"many": 0.5, "few": 0.5})],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+        regions=[here],
+    )
+    problem = build_problem(question, [candidate("chat", "A", (40.0, 30.0), power_kw=0.7)])
+    variables = build_model(problem, allow_unmet=True).variables
+    traffic = traffic_sum(problem, variables, partial(load_usd, problem))
+    assert traffic.constant == 0
+    kwh = 0.7 * 1.2 * 2190
+    costs = {unmet.name.split(",")[1]: units * each for unmet, units, each in traffic.served}
+    assert costs == {
+        "many": pytest.approx((1e9 - 1) / 40.0 * kwh * 0.3),
+        "few": pytest.approx(5.0 / 30.0 * kwh * 0.3),
+    }
 
 
 def test_energy_that_a_load_unit_hardly_needs_counts() -> None:
