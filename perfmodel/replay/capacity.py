@@ -99,6 +99,9 @@ def sustained_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float
     count = max(count, REQUESTS_PER_PLACE * pool.engines * _running(pool, target))
     arrivals = renewal_times_ms(1.0, target.burstiness, count, random)
     drawn = requests_of(arrivals, [target.kind], np.zeros(count, dtype=np.int64), random)
+    if (drawn.prefix_tokens + drawn.input_tokens + drawn.output_tokens).max() > pool.limits.kv_tokens:
+        # A batch of mean lengths fits, but some request never ends.
+        return 0.0
 
     def keeps(rate: int, requests: int) -> bool:
         scaled = arrivals[:requests] / (most_per_s * rate / RATES)

@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import PlanningModel, build_model
 from fleetplan.planner.formulation.constraints.power import watts_drawn
-from fleetplan.planner.formulation.scaling import WATTS_PER_KW, whole_weights
+from fleetplan.planner.formulation.scaling import LARGEST_SUM, WATTS_PER_KW, whole_weights
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import components
 from fleetplan.planner.search.blocks.solve import solve_planning
@@ -20,13 +20,14 @@ from fleetplan.planner.search.result import LEAST_S, SearchLimits
 from fleetplan.planner.search.solvers.cpsat import hint_values
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
+from fleetplan.planner.search.unmet_prices import flat
 from fleetplan.planner.units import exact
 
 MOST_STEPS: Final = 2**20
 """Most power steps per region."""
 
 FINEST: Final = 10**6
-"""Finest fraction of a watt in a row's coefficients: keeps sums within 64 bits."""
+"""Finest fraction of a watt in a row's coefficients, if sums stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,15 @@ def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_PowerRow]:
         drawn = watts_drawn(part, variables, runs, (region, period))
         if not isinstance(drawn, int):
             allowed = WATTS_PER_KW * exact(limit.limit_kw[period])
-            unit = min(math.lcm(pue.denominator, step.denominator, allowed.denominator), FINEST)
+            finest = LARGEST_SUM // math.ceil(2 * (pue * _most(drawn) + step * MOST_STEPS + allowed))
+            common = math.lcm(pue.denominator, step.denominator, allowed.denominator)
+            unit = max(1, min(common, FINEST, finest))
             whole = (math.ceil(pue * unit), math.floor(allowed * unit), math.floor(step * unit))
             yield _PowerRow(region, drawn, *whole)
+
+
+def _most(drawn: cp_model.LinearExpr) -> int:
+    """Return the most that a sum of decisions can draw. [W]"""
+    terms = flat(drawn)
+    bounds = (int(variable.proto.domain[1]) for variable in terms.vars)
+    return sum(abs(int(each)) * bound for each, bound in zip(terms.coeffs, bounds, strict=True))

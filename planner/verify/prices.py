@@ -15,6 +15,7 @@ after tax.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -56,8 +57,13 @@ def _growth(finance: Finance) -> float:
 
 
 def _books_growth(finance: Finance) -> float:
-    """Return the growth factor of book capital in a period; 1 without annuities."""
-    return _growth(finance) if finance.method == "annuity" else 1.0
+    """Return the logarithm of the growth of book capital in a period; 0 without annuities.
+
+    Growth less 1 loses the digits of a rate near 0.
+    """
+    if finance.method != "annuity":
+        return 0.0
+    return math.log1p(finance.discount_rate_per_year) * years(finance)
 
 
 def _value_ratio(
@@ -70,7 +76,7 @@ def _value_ratio(
     age = max(age, 0)
     after = next(index for index, (when, _) in enumerate(knots) if when > age)
     (s, v), (e, w) = knots[after - 1], knots[after]
-    passed = (age - s) / (e - s) if g == 1.0 else (g ** (age - s) - 1) / (g ** (e - s) - 1)
+    passed = math.expm1((age - s) * g) / math.expm1((e - s) * g) if g else (age - s) / (e - s)
     return v + (w - v) * passed
 
 
@@ -90,7 +96,7 @@ def _charge_ratio(thing: Owned | Offer, age: int, g: float) -> float:
         _value_ratio(thing.life_periods, thing.residual_ratio, thing.value_by_age, when, g)
         for when in (age, age + 1)
     )
-    return g * now - then
+    return math.expm1(g) * now + (now - then)
 
 
 def _tax_ratio(finance: Finance, thing: Owned | Offer, age: int) -> float:
@@ -235,7 +241,7 @@ def _tax_deferral(finance: Finance, offer: Offer) -> float:
     if tax is None:
         return 0.0
     charges = [_charge_ratio(offer, age, _books_growth(finance)) for age in range(life)]
-    losses = [_charge_ratio(offer, age, 1.0) for age in range(life)]
+    losses = [_charge_ratio(offer, age, 0.0) for age in range(life)]
     if tax.write_off:
         losses = [share * sum(losses) for share in tax.write_off]
     cost, saved = (

@@ -116,6 +116,14 @@ def test_tighter_limits_and_bursts_allow_less() -> None:
     assert sustained_rate_per_s(pool, target(LatencyLimit(0.95, 9.0)), 100.0) == 0.0
 
 
+def test_a_request_that_grows_beyond_the_cache_allows_no_rate() -> None:
+    """A batch of mean lengths fits: half of the output is there at a time."""
+    pool = EnginePool(COSTS, EngineLimits(1, 2048, 150), 1)
+    limit = LatencyLimit(0.9, 1e9)
+    assert sustained_rate_per_s(pool, target(limit, output=100), 1.0) == 0.0
+    assert sustained_rate_per_s(pool, target(limit, output=50), 1.0) > 0.0
+
+
 def test_large_pools_carry_more_each() -> None:
     limits = EngineLimits(1, 100, 10**9)
     limit = target(LatencyLimit(0.95, 20.0))

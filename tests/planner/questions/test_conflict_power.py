@@ -65,6 +65,22 @@ def test_a_limit_below_a_watt_is_raised_by_watts() -> None:
     assert ways(found)[0] == "22 kW more in here"
 
 
+def test_a_limit_of_a_gigawatt_is_raised_within_64_bits() -> None:
+    """Steps of ten megawatts in fractions of a watt: a PUE of many digits asks for the finest ones."""
+    rates = engine_table([("aggregated", "A", 1, 10.0)], power_kw=4.0)
+    question = one_kind(
+        services=[service("chat", 6e6, engines=rates)],
+        regions=[region("here", pue=1.000000001)],
+        pools=[],
+        offers=[rent_offer("A", 1.0)],
+    )
+    problem = Resolver(EXACT).problem(question)[1]
+    found = least_power(problem, [PowerLimit("here", (1e6,), 1e4)], EXACT)
+    # 600,000 replicas of 4 kW, and a little for the PUE.
+    assert found is not None
+    assert found.steps == {"here": 141}
+
+
 def test_kilowatts_that_are_enough_are_said_where_the_fewest_are_not_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
