@@ -37,7 +37,7 @@ If prompts run apart (SGLang), all waiting prompts run before the next decode it
 waits for half of those that arrived with it if they exceed one iteration.
 
 The formulas assume lengths that vary between requests. Equal requests stay together in cohorts
-(`fleetplan.perfmodel.serving.cohorts`), whose TTFT is up to 50 % longer.
+(`fleetplan.perfmodel.serving.cohorts`), whose TTFT may be several times as long.
 """
 
 from __future__ import annotations

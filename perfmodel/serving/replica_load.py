@@ -37,7 +37,7 @@ class Load:
     scheduling : Scheduling
         Scheduling of the engines.
     alike : bool
-        Whether all requests have exactly these lengths: closed loops then run in cohorts if prompts run apart
+        Whether all requests have exactly these lengths: closed loops then run in cohorts
         (`fleetplan.perfmodel.serving.cohorts`).
     """
 

@@ -28,7 +28,7 @@ from fleetplan.perfmodel.serving import (
     mean_iteration,
     step_grids,
 )
-from fleetplan.perfmodel.serving.cohorts import LoopFormulas, cohort_loop
+from fleetplan.perfmodel.serving.cohorts import LoopFormulas, cohort_loop, mixed_cohort_loop
 from fleetplan.perfmodel.serving.iteration_costs import keep_grids
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 from fleetplan.perfmodel.serving.lengths import Lengths, some_numbers
@@ -157,8 +157,9 @@ def closed_engines(
             rounds = np.maximum(1.0, requests[rows] / np.maximum(1.0, share * load.engines)[rows])
         between = load.front_end_prompt_ms + load.front_end_template_ms
         front_end = closed.Outside(outside, between[rows])
-        together = load.alike and load.scheduling.admission.prompts_apart
-        formulas = cohort_loop if together else closed_loop_of_any_length
+        formulas: LoopFormulas = closed_loop_of_any_length
+        if load.alike:
+            formulas = cohort_loop if load.scheduling.admission.prompts_apart else mixed_cohort_loop
         loop, waiting = _limited_loop(formulas, times, share[rows], places[rows], rounds, front_end)
         # A rank with a mean below one request is idle at times.
         most = np.minimum(prompts.most_loads_per_ms, load.most_templates_per_ms[rows])

@@ -1,5 +1,8 @@
 """Closed loops of equal requests, against iterations counted one by one."""
 
+from collections import deque
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +13,10 @@ from tests.perfmodel.serving.test_ranks_in_step import CHUNK, RANKS, times
 
 from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.serving.closed import Outside, closed_loop
-from fleetplan.perfmodel.serving.cohorts import cohort_loop
+from fleetplan.perfmodel.serving.cohorts import cohort_loop, mixed_cohort_loop
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 from fleetplan.perfmodel.serving.lengths import Lengths
+from fleetplan.perfmodel.serving.short_answers import closed_loop_of_any_length
 
 OUTPUT = 512.0
 
@@ -68,6 +72,90 @@ def test_requests_for_one_token_generate_nothing_after_their_burst() -> None:
     )
 
 
+BUDGETS = (2048, 8192, 16_384)
+AWAY_MS = 4.0
+"""Time of a client between an answer and its next request."""
+
+
+def mixed(prompt: int, output: int, budget: int) -> IterationTimes:
+    """Return iterations of 20 ms and 0.04 ms a token, beside which prompts run."""
+    tokens = np.array([1.0, 16_384.0])
+    grids = replace(times(1).grids, tokens=tokens, token_ms=20.0 + 0.04 * tokens[None, :])
+    grids = replace(grids, sequences=np.array([0.0, 256.0]))
+    return IterationTimes(grids, Lengths(float(prompt), 0.0, float(output)), budget)
+
+
+def counted_mixed(found: IterationTimes, clients: int, rounds: int = 8) -> tuple[float, float, float]:
+    """Mean TTFT and TPOT of the later half of `rounds`, and the rate. [ms, ms, 1/ms]"""
+    prompt, steps = int(found.lengths.input_tokens), int(found.lengths.decode_iterations)
+    one, now = np.ones(1), 0.0
+
+    @cache
+    def iteration_ms(tokens: int, running: int) -> float:
+        return float(found.mixed_ms(tokens * one, running * one)[0])
+
+    # The clients do not send in the same instant.
+    sent = deque((client / clients, client) for client in range(clients))
+    waiting: deque[list[float]] = deque()
+    running: dict[float, list[float]] = {}
+    ended: list[tuple[float, float, float]] = []
+    while len(ended) < rounds * clients:
+        if not waiting and not running:
+            now = max(now, sent[0][0])
+        while sent and sent[0][0] <= now:
+            waiting.append([sent[0][1], sent.popleft()[0], prompt])
+        room = left = int(found.iteration_tokens) - len(running)
+        started = []
+        while waiting and left > 0:
+            taken = min(left, int(waiting[0][2]))
+            waiting[0][2] -= taken
+            left -= taken
+            if waiting[0][2] == 0:
+                started.append(waiting.popleft())
+        now += iteration_ms(room - left, len(running))
+        for client, (arrival, first, done) in list(running.items()):
+            running[client] = [arrival, first, done + 1]
+            if done + 1 == steps:
+                del running[client]
+                ended.append((now, first - arrival, (now - first) / steps))
+                sent.append((now + AWAY_MS + client / clients, int(client)))
+        running |= {client: [arrival, now, 0] for client, arrival, _ in started}
+        sent = deque(sorted(sent))
+    half = len(ended) // 2
+    last = np.array(ended[half:])
+    rate = len(last) / (last[-1, 0] - ended[half - 1][0])
+    return float(last[:, 1].mean()), float(last[:, 2].mean()), rate
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize(("clients", "prompt"), [(2, 1000), (8, 128), (8, 1000), (32, 1000), (64, 128)])
+@pytest.mark.parametrize("output", [32, 128])
+def test_groups_follow_each_other_where_prompts_run_beside_generation(
+    clients: int, prompt: int, output: int, budget: int
+) -> None:
+    found = mixed(prompt, output, budget)
+    loop = mixed_cohort_loop(found, np.array([float(clients)]), None, Outside(AWAY_MS))
+    ttft, tpot, rate = counted_mixed(found, clients)
+    assert loop.steady_ttft_ms[0] == pytest.approx(ttft, rel=0.13)
+    assert loop.tpot_ms[0] == pytest.approx(tpot, rel=0.07)
+    assert loop.requests_per_ms[0] == pytest.approx(rate, rel=0.03)
+
+
+@pytest.mark.parametrize("clients", [1.0, 1.5, 6.0, 40.0, 250.0])
+@pytest.mark.parametrize("prompt", [1, 300, 5000])
+def test_order_changes_neither_work_nor_clients(clients: float, prompt: int) -> None:
+    for output in (1, 2, 200):
+        found, inside, outside = mixed(prompt, output, 2048), np.array([clients]), Outside(AWAY_MS)
+        together = mixed_cohort_loop(found, inside, None, outside)
+        apart = closed_loop_of_any_length(found, inside, None, outside)
+        assert together.requests_per_ms == pytest.approx(apart.requests_per_ms)
+        in_engine = together.steady_ttft_ms + (output - 1) * together.iteration_ms
+        assert clients / together.requests_per_ms == pytest.approx(in_engine + AWAY_MS)
+        assert together.steady_ttft_ms[0] > 0
+        if clients == 1:
+            assert together.iteration_ms == pytest.approx(apart.iteration_ms)
+
+
 def glm(backend: str = "sglang", **columns: object) -> pd.Series:
     case = {
         "case_id": "a",
@@ -88,9 +176,15 @@ def glm(backend: str = "sglang", **columns: object) -> pd.Series:
     return predict(pd.DataFrame([case | columns]), Path()).iloc[0]
 
 
-def test_other_frameworks_mix_prompts_with_generation_whatever_their_lengths() -> None:
-    assert glm("vllm", length_variation=0.0)["tpot_ms"] == glm("vllm")["tpot_ms"]
+def test_lengths_that_vary_keep_requests_apart() -> None:
     assert glm(length_variation=1.0)["tpot_ms"] == glm()["tpot_ms"] > glm(length_variation=0.0)["tpot_ms"]
+
+
+def test_equal_prompts_of_other_frameworks_arrive_together() -> None:
+    together, apart = glm("vllm", length_variation=0.0), glm("vllm")
+    assert together["ttft_ms"] > 1.3 * apart["ttft_ms"]
+    assert together["tpot_ms"] < apart["tpot_ms"]
+    assert together["requests_per_s"] == pytest.approx(apart["requests_per_s"])
 
 
 @needs_tables
