@@ -150,7 +150,7 @@ def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_PowerRow]:
             yield _PowerRow(region, drawn, *whole)
 
 
-def _most(drawn: cp_model.LinearExpr) -> int:
+def _most(drawn: cp_model.LinearExprT) -> int:
     """Return the most that a sum of decisions can draw. [W]"""
     terms = flat(drawn)
     bounds = (int(variable.proto.domain[1]) for variable in terms.vars)
