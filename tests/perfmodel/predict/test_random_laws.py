@@ -80,7 +80,7 @@ def test_windows_of_attention_pass_no_peak(case: dict[str, object], clients: int
     ],
 )
 def test_prompts_after_a_prefix_pass_no_peak(case: dict[str, object]) -> None:
-    """Attention was priced by what it grows by at the end of the prefix: up to 11 % faster than a step."""
+    """A closed loop of prompts after a prefix serves no more than prompts alone."""
     row = BASE | {"tp": 1, "output_tokens": 1} | case
     served = row | {"mode": "closed_loop", "max_batched_tokens": 4096, "concurrency": 400}
     prompt = int(str(row["input_tokens"]))

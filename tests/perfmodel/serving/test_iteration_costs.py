@@ -139,7 +139,7 @@ def test_latent_attention_rebuilds_and_reads_the_prefix_of_each_prompt(
 def test_a_prompt_after_a_prefix_takes_as_long_in_a_replay_as_in_a_step(
     part: str, prompt_tokens: int, prefix_tokens: int
 ) -> None:
-    """By what attention grows by at the end of the prefix it took up to 11 % less."""
+    """A replay prices a prompt after a prefix as a step does, by as many pairs of queries and keys."""
     precision, layout = Precision("bf16", "bf16"), Parallelism(1, 1, 1, 1, 1)
     evaluator = build_evaluator("llama3-8b", accelerators()[part], "vllm", precision, Path())
     alone = evaluated(prompt_tokens, prefix_tokens, 0, 0, evaluator, layout)

@@ -116,7 +116,7 @@ def test_a_round_goes_on_without_its_last_block_and_tells_its_bound_once_that_ha
 
 
 @pytest.mark.parametrize(
-    "size", first_parts(([1, 2, 2, 2], [2, 2, 2, 2], [1, 4, 2, 2], [2, 4, 2, 2]), 2), ids=str
+    "size", first_parts(([1, 2, 2, 2], [2, 2, 2, 2], [1, 4, 2, 2], [2, 4, 2, 2]), 1, more=1), ids=str
 )
 def test_columns_among_few_slots_are_solutions_and_no_dearer_than_those_known(size: list[int]) -> None:
     planning = built(large_case(*size))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.parts import first_parts
+from tests.parts import first_of, first_parts
 from tests.planner.search.blocks.test_bound import EXACT, built, cases, optimum, parts_of
 
 from fleetplan.planner.formulation.build import PlanningModel
@@ -119,7 +119,8 @@ def test_cuts_at_any_prices_of_local_rows_hold(fleets: int) -> None:
     assert checked >= fleets // 2
 
 
-def test_rounds_go_on_while_they_gain_and_there_is_something_to_gain() -> None:
+@pytest.mark.parametrize("fleets", first_of((1, 3), 1))
+def test_rounds_go_on_while_they_gain_and_there_is_something_to_gain(fleets: int) -> None:
     checked = 0
     with Workers(ProcessSeats(1)) as workers:
         for seed, case in enumerate(cases(24)):
@@ -136,9 +137,9 @@ def test_rounds_go_on_while_they_gain_and_there_is_something_to_gain() -> None:
             supply.note_gain(2 * LEAST_GAIN)
             assert supply.pays(0.0)
             checked += 1
-            if checked == 3:
+            if checked == fleets:
                 return
-    raise AssertionError("integer supply pays in fewer than three fleets")
+    raise AssertionError(f"integer supply pays in {checked} of {fleets} fleets")
 
 
 def test_ranges_of_prices_meet() -> None:
