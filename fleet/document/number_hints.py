@@ -22,6 +22,11 @@ _POINTS: Final = re.compile(r"\d{1,3}(\.\d{3}){2,}")
 _POINT: Final = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
 
 
+def is_plain(text: str) -> bool:
+    """Return whether a text is a number in quotes."""
+    return _PLAIN.fullmatch(text.strip()) is not None
+
+
 def decimal_comma(text: str) -> bool:
     """Return whether a number has a decimal comma; before three digits, it may separate thousands."""
     return _DECIMAL_COMMA.fullmatch(text) is not None

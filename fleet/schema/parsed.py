@@ -191,6 +191,8 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
             return document.issue(location, "unknown key", NO_BREAK_SPACE_HINT, at_key=True)
         if _THOUSANDS.fullmatch(key):
             return document.issue(location, "unknown key", "thousands have no comma", at_key=True)
+        if key[:1].isdecimal():
+            return document.issue(location, "unknown key", "decimals have a point, not a comma", at_key=True)
         hints = [names_hint(key, allowed_keys(location[:-1]))]
         if places := places_of(key, location[:-1]):
             hints.append(f"see {' and '.join(places)}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.document.number_hints import is_plain
 from fleetplan.fleet.errors import names_hint
 from fleetplan.fleet.inventory.demand import Estimate
 from fleetplan.fleet.resolve.context import Context
@@ -147,6 +148,8 @@ def _stated_quantity(context: Context, key_path: KeyPath, text: str, *, per_day:
     if (found := quantity(text)) is None:
         meant = meant_quantity(text)
         hint = EXAMPLES if meant is None else f"did you mean {meant!r}?"
+        if is_plain(text):
+            hint = "leave out the quotes"
         context.error(key_path, f"is not a quantity of demand: {text!r}", hint)
     elif per_day and not found.total:
         context.error(key_path, "must be a total by day, week or month: offline work has no peak")

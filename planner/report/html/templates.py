@@ -19,7 +19,16 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from fleetplan.fleet.figures import figure, how_sure_unmet, in_shown, money, percent, signed_money, span
+from fleetplan.fleet.figures import (
+    counted,
+    figure,
+    how_sure_unmet,
+    in_shown,
+    money,
+    percent,
+    signed_money,
+    span,
+)
 from fleetplan.fleet.files import cache_key, forget_oldest, is_cache_on, user_cache, write_whole
 from fleetplan.fleet.packages import installed_version
 from fleetplan.planner.report.beyond_horizon import break_even
@@ -60,6 +69,7 @@ def _environment() -> Environment:
         break_even=break_even,
         coded=_coded,
         asked_by=asked_by,
+        counted=counted,
     )
     return found
 

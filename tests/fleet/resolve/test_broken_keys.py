@@ -326,6 +326,14 @@ BROKEN: list[BrokenTarget] = [
             "14:32: services.chat.workload.048: unknown key; thousands have no comma",
         ],
     ),
+    (
+        "comma before decimals",
+        "input_tokens: 2048",
+        "input_tokens: 2048,5",
+        [
+            "14:35: services.chat.workload.5: unknown key; decimals have a point, not a comma",
+        ],
+    ),
 ]
 
 

@@ -121,6 +121,15 @@ BROKEN: list[BrokenTarget] = [
         ],
     ),
     (
+        "demand in quotes",
+        "2027Q1: 9",
+        '2027Q1: "9"',
+        [
+            "16:32: services.chat.demand.us-east.2027Q1: is not a quantity of demand: '9'; "
+            "leave out the quotes",
+        ],
+    ),
+    (
         "PUE below one",
         "pue: 1.15",
         "pue: 0.9",

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.planner.report.report_pages import ReportPage, plan, text
+from tests.planner.report.report_pages import FRONTIER, ReportPage, plan, text
 from tests.planner.whole_fleet import EVIL, FORMULA, whole_fleet
 
 from fleetplan.fleet.figures import money
@@ -176,6 +176,20 @@ def test_uncertain_demand_has_its_costs_and_regrets() -> None:
         assert said in words
     assert ("id", "uncertain") in page.attributes
     assert "Demand scenarios" not in ReportPage(text()).words
+
+
+def test_one_of_something_is_singular() -> None:
+    found = plan()
+    one = found.model_copy(
+        update={
+            "placements": found.placements[:1],
+            "inputs": found.inputs.model_copy(update={"cost_lines": found.inputs.cost_lines[:1]}),
+        }
+    )
+    words = ReportPage(report_page(one, FRONTIER, None)).words
+    assert "The bill: 1 line, each" in words
+    assert "1 set of replicas" in words
+    assert not re.search(r"\b1 (accelerators|lines|sets|regions)\b", words)
 
 
 def test_a_printed_table_repeats_its_head() -> None:
