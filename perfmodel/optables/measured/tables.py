@@ -24,7 +24,7 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest
 if TYPE_CHECKING:
     pass
 
-IMPORTER_VERSION: Final = 12
+IMPORTER_VERSION: Final = 13
 """Raised whenever the rows that come out of the same file change, or how copies hold them: older cached
 imports are not read."""
 

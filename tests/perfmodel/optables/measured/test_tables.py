@@ -36,6 +36,26 @@ def test_formats_without_a_counterpart_are_left_out(
     assert {rows.dtype for rows in tables} == {"bf16", "fp4", "int4"}
 
 
+@pytest.mark.parametrize(("spike_ms", "is_kept"), [(28.0, False), (2.0, True)])
+def test_an_interrupted_collective_is_left_out(
+    write_table: TableWriter, spike_ms: float, is_kept: bool
+) -> None:
+    times = {2**20: 0.2, 2**21: 0.4, 2**22: spike_ms, 2**23: 1.6, 2**24: 2.8}
+    frame = pd.DataFrame(
+        [
+            {"kernel_source": "graph", "num_gpus": ranks, "message_size": size, "latency": ranks * ms}
+            for ranks in (2, 8)
+            for size, ms in reversed(times.items())
+        ]
+    )
+    (rows,) = table(write_table("comm", "vllm", "1.0", "custom_allreduce", frame), "custom_allreduce")
+    kept = {size for size in times if is_kept or size != 2**22}
+    for ranks in (2, 8):
+        assert {2 * size for size in kept} == set(
+            rows.dims["message_bytes"][rows.dims["ranks"] == ranks].tolist()
+        )
+
+
 def test_attention_without_a_window_column_has_no_window(write_table: TableWriter) -> None:
     columns = {
         "batch_size": 2,
