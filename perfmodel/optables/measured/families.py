@@ -85,7 +85,7 @@ def _collective(
 def _uninterrupted(table: MeasuredRows) -> MeasuredRows:
     """Return a collective without the messages that take far longer than the next smaller and larger one.
 
-    These timed something else as well: oneCCL's reduce-scatter of 16 MiB among eight cards takes 28 ms, one of
+    These timed something else as well: oneCCL's reduce-scatter of 16 MiB among eight cards takes 28 ms, of
     32 MiB 1.6 ms. A surface that never falls would spread them over the larger messages.
     """
     keep = np.ones(table.n_rows, dtype=np.bool_)
