@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from fleetplan.fleet.tco import it_power_kw
 from fleetplan.planner.assemble.traffic import ServedTraffic
@@ -66,10 +66,10 @@ def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
 
 def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> tuple[PoolUse, ...]:
     """Return the units and the use of every pool and moment; empty pools are left out."""
-    sizes: dict[tuple[int, int], list[int]] = defaultdict(list)
+    sizes: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     loaded_kw: dict[tuple[int, int], float] = defaultdict(float)
     for (c, p, m), replicas in traffic.replicas.items():
-        sizes[p, m] += [problem.candidates[c].accelerators] * replicas
+        sizes[p, m][problem.candidates[c].accelerators] += replicas
         loaded_kw[p, m] += carried_kw(problem, problem.candidates[c]) * replicas
     rows = []
     for m, moment in enumerate(problem.moments):
@@ -91,11 +91,11 @@ def _pool_kw(problem: Problem, use: PoolUse, loaded_kw: float) -> float:
 
 
 def _pool_use(
-    problem: Problem, place: tuple[int, int], units: int, sizes: list[int], costs: tuple[float, float]
+    problem: Problem, place: tuple[int, int], units: int, sizes: Counter[int], costs: tuple[float, float]
 ) -> PoolUse:
-    """Return the use of a pool in a moment, from the sizes of its replicas and its costs."""
+    """Return the use of a pool in a moment, from its replicas by size and its costs."""
     pool, moment = problem.pools[place[0]], problem.moments[place[1]]
-    used = sum(map(pool.footprint_accelerators, sizes))
+    used = sum(pool.footprint_accelerators(size) * count for size, count in sizes.items())
     total = units * pool.accelerators_per_unit
     out_units = pool.maintenance_in(moment.period)
     out = out_units * pool.accelerators_per_unit

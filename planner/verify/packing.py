@@ -13,13 +13,13 @@ MAX_FUNCTIONS = 64
 """Maximum number of dual feasible functions in the lower bound."""
 
 
-def fits(sizes: list[int], accelerators_per_unit: int, units: int) -> bool:
+def fits(sizes: Counter[int], accelerators_per_unit: int, units: int) -> bool:
     """Return whether replicas can be packed into hosts or pods.
 
     Parameters
     ----------
-    sizes : list[int]
-        Accelerators of each replica; one that exceeds a unit occupies whole units.
+    sizes : Counter[int]
+        Replicas by their accelerators; one that exceeds a unit occupies whole units.
     accelerators_per_unit, units : int
         Accelerators per unit, and number of units.
 
@@ -37,7 +37,12 @@ def fits(sizes: list[int], accelerators_per_unit: int, units: int) -> bool:
     )
 
 
-def fewest_units(sizes: list[int], accelerators_per_unit: int) -> int:
+def accelerators_of(sizes: Counter[int]) -> int:
+    """Return the accelerators of replicas by size."""
+    return sum(size * count for size, count in sizes.items())
+
+
+def fewest_units(sizes: Counter[int], accelerators_per_unit: int) -> int:
     """Return the fewest hosts or pods into which replicas can be packed; parameters as for `fits`."""
     whole, small = _parted(sizes, accelerators_per_unit)
     most = _first_fit(small, accelerators_per_unit)
@@ -47,9 +52,9 @@ def fewest_units(sizes: list[int], accelerators_per_unit: int) -> int:
     return whole + most
 
 
-def _parted(sizes: list[int], unit: int) -> tuple[int, Counts]:
+def _parted(sizes: Counter[int], unit: int) -> tuple[int, Counts]:
     """Return the number of units for replicas of at least one unit, and the smaller replicas."""
-    counts = sorted(Counter(sizes).items(), reverse=True)
+    counts = sorted(sizes.items(), reverse=True)
     whole = sum(-(-size // unit) * count for size, count in counts if size >= unit)
     return whole, tuple((size, count) for size, count in counts if size < unit)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -84,9 +84,9 @@ def _share_of_pool(check: PlanCheck, run: Run) -> float:
 
 def check_pools(check: PlanCheck) -> Iterator[Violation]:
     """Check that every non-empty pool is listed in every moment with its units, use and cost."""
-    sizes: dict[tuple[str, MomentKey], list[int]] = defaultdict(list)
+    sizes: dict[tuple[str, MomentKey], Counter[int]] = defaultdict(Counter)
     for row, candidate in check.rows:
-        sizes[row.pool, row.moment_key] += [candidate.accelerators] * row.replicas
+        sizes[row.pool, row.moment_key][candidate.accelerators] += row.replicas
     left = {(row.pool, check.period_index[row.period]) for row in check.plan.retirements}
     expected = []
     for m, moment in enumerate(check.problem.moments):
@@ -108,9 +108,10 @@ def check_pools(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _pool_use(
-    check: PlanCheck, pool: FleetPool, when: MomentKey, sizes: list[int], costs: tuple[float, float]
+    check: PlanCheck, pool: FleetPool, when: MomentKey, sizes: Counter[int], costs: tuple[float, float]
 ) -> PoolUse:
-    q, used = check.period_index[when[0]], sum(map(pool.blocked_accelerators, sizes))
+    q = check.period_index[when[0]]
+    used = sum(pool.blocked_accelerators(size) * count for size, count in sizes.items())
     units, out = check.units[pool.name, q], pool.maintenance_units(q)
     kept = 0 if used == 0 and may_stay_empty(check.problem.fleet, pool) else pool.kept_units(sizes)
     kept = min(kept, units - out)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import MomentKey, SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.verify.kv_transfer import most_passed
-from fleetplan.planner.verify.packing import fits
+from fleetplan.planner.verify.packing import accelerators_of, fits
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quantities import busy_replicas, carried, links_between, planned
 from fleetplan.planner.verify.rounding import SHARE_FLOOR, differs, exceeds
@@ -124,18 +124,15 @@ def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violati
         q, when = moment.period, check.key_of(moment)
         here = [(row, candidate) for row, candidate in rows if row.moment_key == when]
         for pool in check.pools.values():
-            sizes = [
-                candidate.accelerators
-                for row, candidate in here
-                if row.pool == pool.name
-                for _ in range(row.replicas)
-            ]
+            sizes: Counter[int] = Counter()
+            for row, candidate in here:
+                if row.pool == pool.name:
+                    sizes[candidate.accelerators] += row.replicas
             units = check.units[pool.name, q] - pool.maintenance_units(q)
             if sizes and not fits(sizes, pool.accelerators_per_unit, units):
                 label = f"{lost} lost: {pool.name} {moment.label}"
-                text = (
-                    f"{label}: {counted(sum(sizes), 'accelerator')} do not fit into {counted(units, 'unit')}"
-                )
+                placed = counted(accelerators_of(sizes), "accelerator")
+                text = f"{label}: {placed} do not fit into {counted(units, 'unit')}"
                 yield Violation("region_loss", text)
         for region in problem.regions.values():
             drawn_kw = region_kw(check, region.name, q, here)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from fleetplan.fleet.figures import counted
 from fleetplan.planner.plan import Placement, Purchase, Retired, SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Problem
-from fleetplan.planner.verify.packing import fits
+from fleetplan.planner.verify.packing import accelerators_of, fits
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.prices import capex_usd, idle_kw, leaving_usd, saved_usd, unit_usd
 from fleetplan.planner.verify.records import compared
@@ -54,17 +54,19 @@ def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retire
 def check_capacity(check: PlanCheck) -> Iterator[Violation]:
     """Check that replicas can be packed into the units of their pool, less the reserve."""
     for m, moment in enumerate(check.problem.moments):
-        sizes: dict[str, list[int]] = defaultdict(list)
+        sizes: dict[str, Counter[int]] = defaultdict(Counter)
         for row, candidate in check.at(m):
             pool = check.pool(row.pool)
             if (row.region, candidate.hardware) != (pool.region.name, pool.hardware.name):
                 yield Violation("capacity", f"{row.config} cannot run in {pool.name}")
-            sizes[row.pool] += [candidate.accelerators] * row.replicas
+            sizes[row.pool][candidate.accelerators] += row.replicas
         for name, replicas in sizes.items():
             pool, q = check.pool(name), moment.period
             usable = check.units[name, q] - pool.maintenance_units(q) - pool.kept_units(replicas)
             if not fits(replicas, pool.accelerators_per_unit, usable):
-                text = f"{name} {moment.label}: replicas of {counted(sum(replicas), 'accelerator')}"
+                text = (
+                    f"{name} {moment.label}: replicas of {counted(accelerators_of(replicas), 'accelerator')}"
+                )
                 units = f"{counted(usable, 'unit')} of {counted(pool.accelerators_per_unit, 'accelerator')}"
                 text = f"{text} do not fit into {units}"
                 yield Violation("capacity", text)

@@ -5,6 +5,7 @@ Names and sizes of pools come from the problem; all other figures are read from 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -66,7 +67,7 @@ class FleetPool:
             return None
         return next((offer.spot_max_share for offer in self.offers.values()), None)
 
-    def kept_units(self, sizes: list[int]) -> int:
+    def kept_units(self, sizes: Counter[int]) -> int:
         """Return the units kept free while replicas of these sizes run. [units]"""
         if not self.reserve_percent:
             return self.reserve_units
