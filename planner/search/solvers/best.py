@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,6 +36,21 @@ class BestFound:
     cpsat: cp_model.CpSolver | None = None
     prover: str = CPSAT
     gave_way: bool = False
+    listener: Callable[[Sequence[int]], None] | None = None
+
+    def share(self, solution: Sequence[int]) -> None:
+        """Pass a plan of CP-SAT on to HiGHS."""
+        if self.listener is not None:
+            self.listener(solution)
+
+    @contextmanager
+    def sharing_with(self, listener: Callable[[Sequence[int]], None]) -> Iterator[None]:
+        """Pass plans of CP-SAT on for as long as the context lives."""
+        self.listener = listener
+        try:
+            yield
+        finally:
+            self.listener = None
 
     @property
     def told(self) -> Proof:

@@ -2,8 +2,8 @@
 
 A separate process is needed because highspy and OR-Tools cannot share one, and because a running search
 cannot be stopped otherwise. `StackedRows` replace the programs that jobs refer to by number. A `SearchJob` is
-the last job of its process: it sends every better plan and bound at once, and accepts requests for more
-searches.
+the last job of its process: it sends every better plan and bound at once, and accepts plans of CP-SAT and
+requests for more searches.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ LEAST_INTERVAL_S: Final = 0.1
 NEAR_PATIENCE: Final = 3
 """Neighbourhoods without gain after which another seed's search is more useful: with six, small fleets with
 an optimal plan take up to a third longer."""
+
+ELSEWHERE: Final = -1
+"""In the place of a seed: the plan comes from another solver."""
 
 PARENT_POLL_S: Final = 1.0
 """How often a child checks that its parent is alive. [s]"""
@@ -84,7 +87,10 @@ class Searches:
     def _start_others(self, requests: IO[bytes]) -> None:
         with contextlib.suppress(EOFError):
             while True:
-                pickle.load(requests)
+                asked = pickle.load(requests)
+                if isinstance(asked, np.ndarray):
+                    self.know(asked)
+                    continue
                 with self._lock:
                     if self._over:
                         return
@@ -104,6 +110,13 @@ class Searches:
             if near.gains(answer, least) and answer.values is not None:
                 self._keep(seed, answer.objective / self._unit, answer.values)
         self._search(seed)
+
+    def know(self, values: Array) -> None:
+        """Store a plan of another solver if it is the best."""
+        objective = float(self._job.cost @ values) / self._unit
+        with self._lock:
+            if objective < self._least:
+                self._least, self._plan = objective, (ELSEWHERE, values)
 
     def _keep(self, seed: int, objective: float, values: Array, bound: float = -np.inf) -> None:
         """Store a plan if it is the best, and report it."""

@@ -7,6 +7,7 @@ its plans count once CP-SAT has completed them in integers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,7 +96,12 @@ class HighsProgram:
 
     def start(self, values: cp_model.CpSolver) -> Array:
         """Convert a plan of the model to the program's units."""
-        return np.asarray(values.response_proto.solution, dtype=float) / self._scale
+        return self.scaled(values.response_proto.solution)
+
+    def scaled(self, solution: Sequence[int]) -> Array:
+        """Convert values of the model's variables to the program's units."""
+        scaled: Array = np.asarray(solution, dtype=float) / self._scale
+        return scaled
 
     def answer(self, found: Answer) -> HighsAnswer:
         """Convert an answer to the model's units."""

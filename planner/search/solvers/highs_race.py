@@ -1,6 +1,7 @@
 """HiGHS in a race with CP-SAT on one model.
 
-CP-SAT finds plans quickly but proves weak bounds on covering problems; HiGHS does the opposite.
+CP-SAT finds plans quickly but proves weak bounds on covering problems; HiGHS does the opposite, and starts
+its heuristics from the plans of CP-SAT.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import contextlib
 import math
 import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from ortools.sat.python import cp_model
@@ -80,6 +81,10 @@ class HighsRace:
         for thread in self._threads:
             thread.join()
         self._child.wait()
+
+    def know(self, solution: Sequence[int]) -> None:
+        """Tell all searches of a plan, in units of the model."""
+        self._said.put(self._program.scaled(solution))
 
     def search_more(self) -> None:
         """Start another search."""

@@ -191,6 +191,7 @@ def _race(
     left_s = deadline - time.monotonic()
     with (
         HighsRace(model, continuous, left_s, gap, on_answer, searches, known) as race,
+        best.sharing_with(race.know),
         _impatience(best, limits.patience, started) as given_up,
         nullcontext() if fits_both else _making_way(best, race),
     ):
@@ -327,7 +328,8 @@ class _Report(cp_model.CpSolverSolutionCallback):
     def on_solution_callback(self) -> None:
         """Store the plan just found."""
         # A plan of HiGHS may be better; then this one changes nothing.
-        self.best.offer_objective(self.objective_value, CPSAT)
+        if self.best.offer_objective(self.objective_value, CPSAT):
+            self.best.share(self.response_proto.solution)
         self.on_bound(self.best_objective_bound)
 
     def on_bound(self, bound: float) -> None:

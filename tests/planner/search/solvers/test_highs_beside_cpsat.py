@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 from tests.parts import first_of
@@ -23,12 +24,9 @@ from fleetplan.planner.search.solvers import race, reproducible
 from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, ONE_MORE, Effort, Job, SearchJob
 from fleetplan.planner.search.solvers.highs_program import (
-    GAP_MARGIN,
     HighsAnswer,
     HighsProgram,
     complete,
-    gap_between,
-    gap_for,
 )
 from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -43,6 +41,7 @@ class Led:
     answers: ClassVar[list[HighsAnswer]] = []
     ends: ClassVar[bool] = True
     begun: ClassVar[list[int]] = []
+    known: ClassVar[list[list[int]]] = []
 
     def __init__(self, *arguments: Any) -> None:
         self.ended = threading.Event()
@@ -56,6 +55,9 @@ class Led:
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
+
+    def know(self, solution: Sequence[int]) -> None:
+        Led.known.append(list(solution))
 
     def search_more(self) -> None:
         Led.begun.append(1)
@@ -72,6 +74,7 @@ def led(monkeypatch: pytest.MonkeyPatch) -> type[Led]:
     monkeypatch.setattr(Led, "answers", [])
     monkeypatch.setattr(Led, "ends", True)
     monkeypatch.setattr(Led, "begun", [])
+    monkeypatch.setattr(Led, "known", [])
     return Led
 
 
@@ -225,7 +228,7 @@ source, heard = sys.stdin.buffer, []
 searches = highs_child.Searches(pickle.load(source), heard.append)
 known = json.loads(sys.argv[1])
 if known:
-    searches._plan = 99, numpy.array(known)
+    searches.know(numpy.array(known))
 searches.run(source)
 values = [answer.values.tolist() for answer in heard if answer.values is not None]
 print(json.dumps([len(begun), values[-1]]), file=answers, flush=True)
@@ -249,6 +252,36 @@ def test_a_search_begins_for_each_request() -> None:
     model = cover(1)
     assert child_runs(model, 0, [], {})[0] == 1
     assert child_runs(model, 2, [], {})[0] == 3
+
+
+def test_highs_is_told_the_plans_of_cpsat(led: type[Led], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race.BestFound, "led_by_highs", lambda best: False)
+    model, objectives = market_split(forgiving=True), []
+    limits = SolverLimits(LIMIT_S, 1, 1, Stop())
+    outcome = solve_model(
+        model,
+        frozenset(),
+        limits,
+        lambda *_: len(led.known) > 1,
+        lambda step: objectives.append(step.objective),
+    )
+    terms = list(zip(model.proto.objective.vars, model.proto.objective.coeffs, strict=True))
+    told = [sum(cost * plan[j] for j, cost in terms) for plan in led.known]
+    assert len(told) > 1
+    assert set(told) <= set(objectives)
+    assert told[-1] == outcome.objective
+
+
+def test_a_plan_from_elsewhere_starts_no_search() -> None:
+    running = HighsRace(cover(1), frozenset(), 30.0, 0.0, lambda _: None)
+    running.know([1] * 30)
+    job, plan = running._said.get(), running._said.get()
+    assert isinstance(job, SearchJob)
+    assert isinstance(plan, np.ndarray)
+    message = b"".join(pickle.dumps(each) for each in (job, plan, ONE_MORE, plan))
+    answer = ran(["-c", CHILD, "[]", "{}"], HIGHS, message)
+    answer.check_returncode()
+    assert json.loads(answer.stdout)[0] == 2
 
 
 def test_a_search_takes_the_better_plan_of_another_one() -> None:
@@ -297,35 +330,3 @@ def _runs(process: int) -> bool:
     except OSError:
         return False
     return state != "Z"
-
-
-def test_a_poor_plan_asks_for_no_finer_gap_than_a_good_one() -> None:
-    """The gap asked of HiGHS follows from the bound, fixed costs included, not from the current plan."""
-    fixed, asked = 27.0, 0.01
-
-    def enough(objective: float, bound: float) -> bool:
-        return objective - bound <= asked * (objective + fixed)
-
-    poor, good, bound = 22.0, 10.7, 9.0
-    gap = gap_between(bound, poor, enough)
-    assert gap == pytest.approx(GAP_MARGIN * asked * (bound + fixed), rel=1e-3)
-    assert gap > 1.4 * gap_for(poor, enough) * good
-
-    def one_side(objective: float, bound: float) -> bool:
-        return objective < 10 or enough(objective, bound)
-
-    # Where any plan below a limit will do, those above it still need a gap.
-    assert gap_between(bound, poor, one_side) <= asked * (15 + fixed)
-    assert gap_between(bound, bound, enough) == 0.0
-
-
-@pytest.mark.parametrize("objective", [-10.0, 10.0])
-def test_the_gap_of_a_plan_that_earns_is_no_wider_than_that_of_its_whole_cost(objective: float) -> None:
-    """The gap asked of HiGHS is that of the whole cost, also where the decided part earns money."""
-    fixed, asked = 37.0, 0.01
-
-    def enough(objective: float, bound: float) -> bool:
-        return objective - bound <= asked * (objective + fixed)
-
-    usd = objective + fixed
-    assert gap_for(objective, enough) == pytest.approx(GAP_MARGIN * asked * usd / abs(objective), abs=1e-5)
