@@ -58,6 +58,7 @@ _WHOLE_PERCENT: Final = 100
 _NUMBERS: Final = frozenset(("float_type", "int_type"))
 
 _THOUSANDS: Final = re.compile(r"\d{3}")
+_DECIMALS: Final = re.compile(r"\d{1,2}( .*)?")
 """What is a key of its own where thousands have a comma: `{input_tokens: 1,024}`."""
 
 # pydantic's mark of an error in the key of a mapping, not in its value.
@@ -191,7 +192,7 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
             return document.issue(location, "unknown key", NO_BREAK_SPACE_HINT, at_key=True)
         if _THOUSANDS.fullmatch(key):
             return document.issue(location, "unknown key", "thousands have no comma", at_key=True)
-        if key[:1].isdecimal():
+        if _DECIMALS.fullmatch(key):
             return document.issue(location, "unknown key", "decimals have a point, not a comma", at_key=True)
         hints = [names_hint(key, allowed_keys(location[:-1]))]
         if places := places_of(key, location[:-1]):

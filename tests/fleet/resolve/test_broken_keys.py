@@ -327,6 +327,15 @@ BROKEN: list[BrokenTarget] = [
         ],
     ),
     (
+        "period as a key",
+        "input_tokens: 2048",
+        "input_tokens: 2048, 2027Q1: 5",
+        [
+            "14:36: services.chat.workload.2027Q1: unknown key; allowed: input_tokens, output_tokens, "
+            "context_tokens, lengths, classes",
+        ],
+    ),
+    (
         "comma before decimals",
         "input_tokens: 2048",
         "input_tokens: 2048,5",
