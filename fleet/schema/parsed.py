@@ -250,9 +250,6 @@ def _wanted_hint(detail: ErrorDetails) -> str:
         return f"write [{given}]"
     if kind == "string_type" and _location(detail)[-1:] == ("growth",):
         return GROWTH_EXAMPLES
-    if kind == "string_type" and _location(detail)[-1:] in (("as_of",), ("price_as_of",)):
-        # A year alone is a number where it has no quotes.
-        return f"write '{given}'" if type(given) is int else ""
     return ""
 
 

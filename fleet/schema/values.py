@@ -15,6 +15,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -166,4 +167,11 @@ def is_date(text: str) -> bool:
         return False
 
 
-AsOf: TypeAlias = Annotated[str, Field(pattern=AS_OF_PATTERN), AfterValidator(_real_date)]
+def _year_as_text(value: object) -> object:
+    """Return a year as text: without quotes it is a number."""
+    return str(value) if type(value) is int else value
+
+
+AsOf: TypeAlias = Annotated[
+    str, Field(pattern=AS_OF_PATTERN), AfterValidator(_real_date), BeforeValidator(_year_as_text)
+]

@@ -62,11 +62,14 @@ BROKEN: list[BrokenTarget] = [
         ],
     ),
     (
-        "year without quotes",
+        "year of two digits",
         "version: 1",
-        "version: 1\nfinance: {currency: {code: EUR, usd_per_unit: 1.08, as_of: 2026, source: bank}}",
+        "version: 1\nfinance: {currency: {code: EUR, usd_per_unit: 1.08, as_of: 26, source: bank}}",
         [
-            "2:60: finance.currency.as_of: must be text, not 2026; write '2026'",
+            (
+                "2:60: finance.currency.as_of: must be a year, a month or a day, such as 2026, 2026-08 or "
+                "2026-08-14, not '26'"
+            ),
         ],
     ),
     (

@@ -323,6 +323,8 @@ def test_a_currency_is_resolved_and_its_rate_can_be_old() -> None:
     assert fleet.finance.currency == Currency("EUR", 1.08, "2026-11-01", "ECB")
     stale, *_ = stale_prices(fleet, datetime.date(2027, 1, 1))
     assert "rate of EUR (2026-11-01)" in stale
+    of_a_year = loaded(more=f"finance: {{currency: {CURRENCY.replace('2026-11-01', '2026')}}}\n")
+    assert of_a_year.finance.currency == Currency("EUR", 1.08, "2026", "ECB")
     assert loaded().finance.currency is None
 
 
