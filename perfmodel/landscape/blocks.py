@@ -137,7 +137,7 @@ class PendingBlock:
             found = _phase_numbers(self.option, self.place.phase, _part(self.axes, self.kept), self.steps)
         except UnsupportedDtype:
             # No configuration of this precision runs here, whatever its memory.
-            self.excluded[:] = CODES["dtype"]
+            self.excluded[:] = CODES["data type"]
             return numbers
         return numbers | {name: _in_whole(values, self.kept, shape) for name, values in found.items()}
 

@@ -16,7 +16,7 @@ REASONS: Final = (
     "memory: weights",
     "memory: activations",
     "memory: kv cache",
-    "dtype",
+    "data type",
     "ttft",
     "tpot",
 )
@@ -28,7 +28,7 @@ REASON_TEXTS: Final = {
     "memory: weights": "weights do not fit in memory",
     "memory: activations": "activations do not fit in memory",
     "memory: kv cache": "KV cache does not fit in memory",
-    "dtype": "no such data type on the hardware",
+    "data type": "no such data type on the hardware",
     "ttft": "misses the TTFT limit",
     "tpot": "misses the TPOT limit",
 }

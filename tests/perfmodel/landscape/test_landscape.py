@@ -160,7 +160,7 @@ def test_data_types_that_the_part_lacks_exclude_every_row() -> None:
         "llama3-8b", accelerators()["A100-SXM-80GB"], "vllm", Precision("fp4", "bf16"), Path()
     )
     found = service_landscape(evaluator, REQUEST, NO_TARGET, SearchSpace(max_accelerators=1))
-    assert set(found.table["excluded"]) == {"dtype"}
+    assert set(found.table["excluded"]) == {"data type"}
     assert found.usable.empty
 
 

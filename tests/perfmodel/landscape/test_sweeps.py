@@ -161,7 +161,7 @@ def test_evidence_is_that_of_the_landscape() -> None:
 
 def test_data_types_that_a_part_lacks_are_counted() -> None:
     result = sweep(SweepSpace((option("A100-SXM-80GB", weights="fp4"),), REQUESTS[:1], TARGET, SPACE))
-    assert {reason for _, _, reason in result.excluded} == {"dtype"}
+    assert {reason for _, _, reason in result.excluded} == {"data type"}
     assert result.candidates.count == result.frontier.count == 0
 
 
