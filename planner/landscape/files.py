@@ -30,10 +30,14 @@ class RowWriter:
         self._columnar = columnar
         self._started = False
         self._parquet: Any = None
+        self._rowless: pd.DataFrame | None = None
 
     def write(self, table: pd.DataFrame) -> None:
         """Append a table."""
-        if self._columnar:
+        if self._columnar and table.empty:
+            # Without rows, columns have no types, and the file takes those of its first rows.
+            self._rowless = table
+        elif self._columnar:
             self._write_parquet(table)
         else:
             with self._path.open("a", encoding="utf-8", newline="") as file:
@@ -43,6 +47,8 @@ class RowWriter:
 
     def close(self) -> None:
         """Finish the file."""
+        if self._rowless is not None and self._parquet is None:
+            self._write_parquet(self._rowless)
         if self._parquet is not None:
             self._parquet.close()
 
