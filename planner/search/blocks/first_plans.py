@@ -262,11 +262,15 @@ class FirstPlans:
     def construct(self, workers: Workers) -> None:
         """Construct a plan from the latest relaxation, unless a plan near its bound exists.
 
-        Constructions still running when a better plan arrives report later, if runs need not be reproducible.
+        Constructions still running when a better plan arrives, or one to repair, report later, if runs need
+        not be reproducible.
         """
         self._attempts, before = 0, self._state.incumbent.objective
         jobs = self.construction_side_jobs()
-        self._solve_together(jobs, workers, lambda: self._state.incumbent.objective != before)
+        self._solve_together(
+            jobs, workers, lambda: self._state.incumbent.objective != before or self._draft is not None
+        )
+        self.repair(workers)
 
     def construct_in_background(self, workers: Workers) -> None:
         """Start a construction from the latest relaxation, which reports its plan when done."""

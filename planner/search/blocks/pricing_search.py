@@ -119,6 +119,7 @@ class PricingSearch:
         InfeasibleBlockError, PartFailedError
             If a block has no solution, or a linear program is not solved.
         """
+        self._plans.improve_while_far(workers)
         if experienced:
             self._learn(workers, prices)
         elif self._state.far():
@@ -275,9 +276,9 @@ class PricingSearch:
     def _alternate(self, workers: Workers, prices: Prices, settled: bool) -> None:
         """Alternate between plan and bound, with about equal time, until the search ends.
 
-        The plan comes first if rounds stopped for it.
+        The plan comes first if rounds stopped for it, or because their share of the time is spent.
         """
-        plans_first = not settled
+        plans_first = not (settled and prices.settled)
         around = Neighbourhoods(self._parts, self._master, self._lagrangian, self._pool, prices, self._seed)
         while not self._state.finished() and not self._state.hopeless(prices.rounds):
             if self._state.incumbent.selection is None:

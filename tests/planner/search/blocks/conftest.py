@@ -25,6 +25,7 @@ def whole_search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if not is_whole:
         monkeypatch.setattr(PlanSearch, "repair", lambda *_: None)
         monkeypatch.setattr(PlanSearch, "improve_while_it_pays", lambda *_: None)
+        monkeypatch.setattr(PlanSearch, "improve_while_far", lambda *_: None)
         monkeypatch.setattr(PlanSearch, "improve", lambda *_: None)
     return is_whole
 

@@ -10,7 +10,7 @@ import pytest
 
 from fleetplan.planner.search.blocks.direct_neighbourhoods import Change
 from fleetplan.planner.search.blocks.effort import GainRate
-from fleetplan.planner.search.blocks.plan_search import PlanSearch
+from fleetplan.planner.search.blocks.plan_search import FAR_PATIENCE, PlanSearch
 
 
 def improvements(raised: float, round_s: float) -> int:
@@ -116,3 +116,35 @@ def test_no_other_plan_is_improved_before_the_best(cost: float) -> None:
     searched = Promising()
     assert searched.offer(cost) == (cost == 9.5)
     assert searched.search._promising is None
+
+
+def improved_while_far(gains: list[float], limit_s: float, good: bool = True) -> int:
+    """Return how many improvements of a second a plan 20 above its bound has; it is near at 10."""
+    spent: list[float] = []
+
+    def open_cost() -> float:
+        return 20.0 - sum(gains[: len(spent)])
+
+    search: Any = SimpleNamespace(
+        _direct=object(),
+        _clock=SimpleNamespace(limit_s=limit_s, spent_s=lambda: float(len(spent))),
+        _state=SimpleNamespace(far=lambda: open_cost() > 10.0, finished=lambda: False, good=lambda: good),
+        open_cost=open_cost,
+        improve=lambda _workers: spent.append(1.0),
+    )
+    PlanSearch.improve_while_far(search, None)  # type: ignore[arg-type]
+    return len(spent)
+
+
+@pytest.mark.parametrize(
+    ("gains", "limit_s", "times"),
+    [
+        pytest.param([4.0, 0.0, 4.0, 0.0, 4.0, 4.0], 1e3, 5, id="until it is near"),
+        pytest.param([1.0] * 9, 15.0, 3, id="for a share of the time"),
+        pytest.param([1.0, *[0.0] * 30], 1e3, 1 + FAR_PATIENCE, id="until several in a row gain nothing"),
+        pytest.param([0.0] * 7 + [10.0], 1e3, 8, id="past some that gain nothing"),
+    ],
+)
+def test_a_first_plan_is_improved_while_it_is_far(gains: list[float], limit_s: float, times: int) -> None:
+    assert improved_while_far(gains, limit_s) == times
+    assert improved_while_far(gains, limit_s, good=False) == 0
