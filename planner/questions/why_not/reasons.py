@@ -61,7 +61,7 @@ CAUSES: Final = {
     "ttft": Cause.LATENCY,
     "tpot": Cause.LATENCY,
     UNDER_LOAD: Cause.LATENCY,
-    "dtype": Cause.DATA_TYPE,
+    "data type": Cause.DATA_TYPE,
     NOT_ALLOWED: Cause.POLICY,
     BELOW_QUALITY_FLOOR: Cause.POLICY,
     NO_FRAMEWORK: Cause.POLICY,
@@ -167,7 +167,7 @@ def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> I
     total = counts.total()
     for reason, count in counts.most_common():
         of_all = "" if total == 1 else f" ({count:,} of {counted(total, 'configuration')})"
-        text = f"{reason}: {_wanted_types(service)}" if reason == "dtype" else reason
+        text = f"{reason}: {_wanted_types(service)}" if reason == "data type" else reason
         yield Reason(cause_of(reason), service.name, f"{text}{of_all}")
     if not counts:
         phases = " and ".join(subject.must_use.phases or RUNTIME_PHASES["aggregated"])

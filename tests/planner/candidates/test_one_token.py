@@ -120,7 +120,7 @@ def test_other_reasons_against_servers_of_one_token_are_their_own(tmp_path: Path
 
 
 def test_the_data_types_that_hardware_lacks_are_named(tmp_path: Path) -> None:
-    """A100 is excluded because it has no FP8, not by `dtype` alone."""
+    """A100 is excluded because it has no FP8, not by its data type alone."""
     path = fleet_file(tmp_path, 2, "null")
     text = path.read_text(encoding="utf-8").replace("MI300X", "A100-SXM-80GB")
     path.write_text(f"{text}    precision: {{weights: fp8, kv: fp8}}\n", encoding="utf-8")
@@ -128,4 +128,4 @@ def test_the_data_types_that_hardware_lacks_are_named(tmp_path: Path) -> None:
     subject = read_subject("A100-SXM-80GB", fleet, 0.1)
     reasons = list(standing_reasons(subject, fleet, build_candidates(fleet, lambda _: None)))
     (lacking,) = [each for each in reasons if each.cause is Cause.DATA_TYPE]
-    assert "dtype: the hardware has no matrix units for weights in fp8 and a KV cache in fp8" in lacking.text
+    assert "data type: the hardware has no matrix units for weights in fp8 and a KV cache in fp8" in lacking.text
