@@ -128,4 +128,6 @@ def test_the_data_types_that_hardware_lacks_are_named(tmp_path: Path) -> None:
     subject = read_subject("A100-SXM-80GB", fleet, 0.1)
     reasons = list(standing_reasons(subject, fleet, build_candidates(fleet, lambda _: None)))
     (lacking,) = [each for each in reasons if each.cause is Cause.DATA_TYPE]
-    assert "data type: the hardware has no matrix units for weights in fp8 and a KV cache in fp8" in lacking.text
+    assert (
+        "data type: the hardware has no matrix units for weights in fp8 and a KV cache in fp8" in lacking.text
+    )
