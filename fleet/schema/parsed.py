@@ -58,8 +58,10 @@ _WHOLE_PERCENT: Final = 100
 _NUMBERS: Final = frozenset(("float_type", "int_type"))
 
 _THOUSANDS: Final = re.compile(r"\d{3}")
-_DECIMALS: Final = re.compile(r"\d{1,2}( .*)?")
 """What is a key of its own where thousands have a comma: `{input_tokens: 1,024}`."""
+
+_DECIMALS: Final = re.compile(r"\d{1,2}( .*)?")
+"""What is a key of its own where decimals have a comma: `{demand: 2,5 M requests/day}`."""
 
 # pydantic's mark of an error in the key of a mapping, not in its value.
 _KEY_MARK: Final = "[key]"

@@ -16,7 +16,7 @@ from fleetplan.perfmodel.landscape.layout_problems import configuration_problem,
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import Points, frontiers, points_of
-from fleetplan.perfmodel.landscape.reasons import REASON_TEXTS, REASONS
+from fleetplan.perfmodel.landscape.reasons import DATA_TYPE, REASON_TEXTS, REASONS
 from fleetplan.perfmodel.landscape.search_space import (
     SearchSpace,
     search_layouts,
@@ -26,6 +26,7 @@ from fleetplan.perfmodel.landscape.tables import configurations_of, evidence_tab
 
 __all__ = [
     "AGGREGATED",
+    "DATA_TYPE",
     "DECODE",
     "FRAMEWORK_LAYOUTS",
     "PREFILL",

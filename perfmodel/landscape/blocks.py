@@ -23,7 +23,7 @@ from fleetplan.perfmodel.landscape.phases import (
     keep_loops,
     memory_of_phase,
 )
-from fleetplan.perfmodel.landscape.reasons import CODES, USABLE
+from fleetplan.perfmodel.landscape.reasons import CODES, DATA_TYPE, USABLE
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Parallelism
@@ -137,7 +137,7 @@ class PendingBlock:
             found = _phase_numbers(self.option, self.place.phase, _part(self.axes, self.kept), self.steps)
         except UnsupportedDtype:
             # No configuration of this precision runs here, whatever its memory.
-            self.excluded[:] = CODES["data type"]
+            self.excluded[:] = CODES[DATA_TYPE]
             return numbers
         return numbers | {name: _in_whole(values, self.kept, shape) for name, values in found.items()}
 

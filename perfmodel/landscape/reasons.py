@@ -9,6 +9,9 @@ from fleetplan.perfmodel.landscape.layout_problems import UNEVEN_PIPELINE
 from fleetplan.perfmodel.landscape.pareto import BoolArray
 from fleetplan.perfmodel.operators import ByteArray
 
+DATA_TYPE: Final = "data type"
+"""Reason of configurations in a precision that the hardware lacks."""
+
 REASONS: Final = (
     "",
     UNEVEN_PIPELINE,
@@ -16,7 +19,7 @@ REASONS: Final = (
     "memory: weights",
     "memory: activations",
     "memory: kv cache",
-    "data type",
+    DATA_TYPE,
     "ttft",
     "tpot",
 )
@@ -28,7 +31,7 @@ REASON_TEXTS: Final = {
     "memory: weights": "weights do not fit in memory",
     "memory: activations": "activations do not fit in memory",
     "memory: kv cache": "KV cache does not fit in memory",
-    "data type": "no such data type on the hardware",
+    DATA_TYPE: "no such data type on the hardware",
     "ttft": "misses the TTFT limit",
     "tpot": "misses the TPOT limit",
 }

@@ -10,6 +10,7 @@ from typing import Final
 
 from fleetplan.fleet.figures import counted
 from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.perfmodel.landscape import DATA_TYPE
 from fleetplan.planner.candidates import (
     BELOW_QUALITY_FLOOR,
     DOMINATED,
@@ -61,7 +62,7 @@ CAUSES: Final = {
     "ttft": Cause.LATENCY,
     "tpot": Cause.LATENCY,
     UNDER_LOAD: Cause.LATENCY,
-    "data type": Cause.DATA_TYPE,
+    DATA_TYPE: Cause.DATA_TYPE,
     NOT_ALLOWED: Cause.POLICY,
     BELOW_QUALITY_FLOOR: Cause.POLICY,
     NO_FRAMEWORK: Cause.POLICY,
@@ -167,7 +168,7 @@ def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> I
     total = counts.total()
     for reason, count in counts.most_common():
         of_all = "" if total == 1 else f" ({count:,} of {counted(total, 'configuration')})"
-        text = f"{reason}: {_wanted_types(service)}" if reason == "data type" else reason
+        text = f"{reason}: {_wanted_types(service)}" if reason == DATA_TYPE else reason
         yield Reason(cause_of(reason), service.name, f"{text}{of_all}")
     if not counts:
         phases = " and ".join(subject.must_use.phases or RUNTIME_PHASES["aggregated"])

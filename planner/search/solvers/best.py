@@ -23,7 +23,7 @@ class BestFound:
     """Best plan and bound of all solvers; threads write it under its lock.
 
     `cpsat` is the CP-SAT solver while it runs, `prover` the name under which its proofs count. `gave_way` is
-    set when it ended for a second search of HiGHS.
+    set when it ended for a second search of HiGHS. `listener` receives CP-SAT's plans.
     """
 
     enough: Enough

@@ -322,9 +322,7 @@ BROKEN: list[BrokenTarget] = [
         "comma between thousands",
         "input_tokens: 2048",
         "input_tokens: 2,048",
-        [
-            "14:32: services.chat.workload.048: unknown key; thousands have no comma",
-        ],
+        ["14:32: services.chat.workload.048: unknown key; thousands have no comma"],
     ),
     (
         "period as a key",
@@ -339,9 +337,7 @@ BROKEN: list[BrokenTarget] = [
         "comma before decimals",
         "input_tokens: 2048",
         "input_tokens: 2048,5",
-        [
-            "14:35: services.chat.workload.5: unknown key; decimals have a point, not a comma",
-        ],
+        ["14:35: services.chat.workload.5: unknown key; decimals have a point, not a comma"],
     ),
 ]
 
